@@ -1,0 +1,329 @@
+//! What a run's journal holds: append-only entries, the truth from which all else is folded.
+//!
+//! ```text
+//! guest asks ──► replay (matches, or says it is new) ──► engine performs ──► Entry ──► store
+//!                   ▲                                                         │
+//!                   └──────────── the same fold, live and on replay ◄─────────┘
+//! ```
+//!
+//! No SQL and no wire encoding: the store has its own row format. A record is never changed once a
+//! release has written it; new kinds may be added.
+
+use crate::id::{EventId, Operation};
+use crate::payload::{Failure, Payload};
+use crate::retry::{AttemptEnd, StepError};
+use crate::time::Timestamp;
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// When the host made it. Never earlier than the entry before it.
+    pub at: Timestamp,
+    /// What happened.
+    pub record: Record,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// An operation that is answered later was asked for.
+    Opened {
+        /// Its number.
+        operation: Operation,
+        /// The guest's name for it: of the sleep, the event or the task.
+        name: String,
+        /// What it waits for.
+        opening: Opening,
+    },
+    /// An operation was asked for and refused; the guest was told why.
+    Refused {
+        /// Its number.
+        operation: Operation,
+        /// What was asked for.
+        kind: OperationKind,
+        /// The guest's name for it.
+        name: String,
+        /// What the guest was told.
+        failure: Failure,
+    },
+    /// An attempt is about to begin. Written, and made durable first, for every attempt of a task
+    /// and for the last permitted attempt of a step: so no more attempts than permitted ever begin.
+    AttemptStarted {
+        /// The step or task.
+        operation: Operation,
+        /// Its name.
+        name: String,
+        /// From 1.
+        number: u32,
+        /// When all attempts must be over.
+        deadline_at: Option<Timestamp>,
+    },
+    /// An attempt ended without a result and another follows.
+    AttemptEnded {
+        /// The step or task.
+        operation: Operation,
+        /// Its name.
+        name: String,
+        /// From 1.
+        number: u32,
+        /// How it ended.
+        end: AttemptEnd,
+        /// What it said, or what the host found.
+        cause: Failure,
+        /// When the next attempt may begin.
+        retry_at: Timestamp,
+        /// When all attempts must be over.
+        deadline_at: Option<Timestamp>,
+    },
+    /// A step's backoff is over and the guest was told so.
+    BackoffOver {
+        /// The step.
+        operation: Operation,
+    },
+    /// A step has its result.
+    StepCompleted {
+        /// The step.
+        operation: Operation,
+        /// Its name.
+        name: String,
+        /// Attempts that were begun.
+        attempts: u32,
+        /// What it returned.
+        output: Payload,
+    },
+    /// A step will not be tried again.
+    StepFailed {
+        /// The step.
+        operation: Operation,
+        /// What the guest was told.
+        error: StepError,
+    },
+    /// A sleep ended.
+    Slept {
+        /// The sleep.
+        operation: Operation,
+        /// Why it ended.
+        wake: Wake,
+    },
+    /// A wait took an event out of the mailbox.
+    EventTaken {
+        /// The wait.
+        operation: Operation,
+        /// The event.
+        event: EventMessage,
+    },
+    /// A wait's timeout passed.
+    TimedOut {
+        /// The wait.
+        operation: Operation,
+    },
+    /// A task has its result.
+    TaskCompleted {
+        /// The task.
+        operation: Operation,
+        /// Attempts that were begun.
+        attempts: u32,
+        /// What it returned.
+        output: Payload,
+    },
+    /// A task will not be tried again.
+    TaskFailed {
+        /// The task.
+        operation: Operation,
+        /// What the guest was told.
+        error: StepError,
+    },
+    /// A value was shown to the outside.
+    Published {
+        /// Its number.
+        operation: Operation,
+        /// Its key; a later value under the same key replaces this one.
+        key: String,
+        /// The value.
+        value: Payload,
+    },
+    /// The sender of an event was answered.
+    Replied {
+        /// Its number.
+        operation: Operation,
+        /// The event.
+        event: EventId,
+        /// The answer.
+        answer: Result<Payload, Failure>,
+    },
+    /// The guest was told that the run is to stop; what follows is clean-up.
+    CancelDelivered {
+        /// Why, as given by whoever asked.
+        reason: String,
+        /// When the clean-up is stopped.
+        grace_until: Timestamp,
+    },
+    /// The run has ended, or this journal of it has. Always the last entry.
+    Ended(Ending),
+}
+
+/// What an operation that is answered later waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    /// A sleep.
+    Sleep {
+        /// When it elapses; never moved.
+        due: Timestamp,
+    },
+    /// A wait for an event.
+    Wait {
+        /// When it gives up; never moved.
+        timeout_at: Option<Timestamp>,
+    },
+    /// A task.
+    Task {
+        /// SHA-256 of its input, with the input's kind mixed in.
+        input_digest: [u8; 32],
+    },
+}
+
+/// Why a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// Its time came.
+    Elapsed,
+    /// Somebody ended it early.
+    Woken,
+}
+
+/// An event as it was delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventMessage {
+    /// Stands for this one delivery.
+    pub id: EventId,
+    /// What was sent.
+    pub payload: Payload,
+    /// When it was accepted.
+    pub sent_at: Timestamp,
+}
+
+/// The kinds of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OperationKind {
+    /// Its body runs in the guest.
+    Step,
+    /// A timer.
+    Sleep,
+    /// A wait for an event.
+    Wait,
+    /// An exported function in an instance of its own.
+    Task,
+    /// A value shown to the outside.
+    Publish,
+    /// An answer to an event's sender.
+    Reply,
+}
+
+impl OperationKind {
+    /// Lower-case, as in messages, HTTP and the CLI.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Sleep => "sleep",
+            Self::Wait => "wait",
+            Self::Task => "task",
+            Self::Publish => "publish",
+            Self::Reply => "reply",
+        }
+    }
+}
+
+impl std::fmt::Display for OperationKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a run, or one journal of it, ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The workflow returned a value.
+    Completed(Payload),
+    /// The workflow failed.
+    Failed(RunFailure),
+    /// It was asked to stop and did.
+    Cancelled {
+        /// Why, as given by whoever asked.
+        reason: String,
+    },
+    /// It was stopped at once.
+    Terminated {
+        /// Why, as given by whoever asked.
+        reason: String,
+    },
+    /// The run goes on under the same id with a fresh journal and this input.
+    ContinuedAsNew(Payload),
+}
+
+/// Why a run failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFailure {
+    /// The step or task it came from; `None` if from the run itself.
+    pub step: Option<StepOrigin>,
+    /// What the workflow returned, or what the host found.
+    pub cause: Failure,
+    /// Symbolised, if it was a trap; one frame a line.
+    pub backtrace: Option<String>,
+}
+
+/// The step or task that made a run fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepOrigin {
+    /// Its name.
+    pub step: String,
+    /// Attempts that were begun.
+    pub attempts: u32,
+    /// How the last one ended.
+    pub end: AttemptEnd,
+}
+
+impl Record {
+    /// The operation that this record belongs to, if to one.
+    pub fn operation(&self) -> Option<Operation> {
+        match self {
+            Self::Opened { operation, .. }
+            | Self::Refused { operation, .. }
+            | Self::AttemptStarted { operation, .. }
+            | Self::AttemptEnded { operation, .. }
+            | Self::BackoffOver { operation }
+            | Self::StepCompleted { operation, .. }
+            | Self::StepFailed { operation, .. }
+            | Self::Slept { operation, .. }
+            | Self::EventTaken { operation, .. }
+            | Self::TimedOut { operation }
+            | Self::TaskCompleted { operation, .. }
+            | Self::TaskFailed { operation, .. }
+            | Self::Published { operation, .. }
+            | Self::Replied { operation, .. } => Some(*operation),
+            Self::CancelDelivered { .. } | Self::Ended(_) => None,
+        }
+    }
+
+    /// Whether this shows that the run got further. The start and the loss of an attempt do not:
+    /// a run that takes its host down every time leaves just these.
+    pub fn is_progress(&self) -> bool {
+        match self {
+            Self::AttemptStarted { .. } => false,
+            Self::AttemptEnded { end, .. } => *end != AttemptEnd::HostLost,
+            Self::Opened { .. }
+            | Self::Refused { .. }
+            | Self::BackoffOver { .. }
+            | Self::StepCompleted { .. }
+            | Self::StepFailed { .. }
+            | Self::Slept { .. }
+            | Self::EventTaken { .. }
+            | Self::TimedOut { .. }
+            | Self::TaskCompleted { .. }
+            | Self::TaskFailed { .. }
+            | Self::Published { .. }
+            | Self::Replied { .. }
+            | Self::CancelDelivered { .. }
+            | Self::Ended(_) => true,
+        }
+    }
+}
