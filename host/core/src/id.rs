@@ -20,7 +20,9 @@ pub enum Error {
         found: String,
     },
     /// Not a digest.
-    #[error("`{found}` is not a component digest: expected `sha256:` followed by 64 hexadecimal digits")]
+    #[error(
+        "`{found}` is not a component digest: expected `sha256:` followed by 64 hexadecimal digits"
+    )]
     Digest {
         /// What was found, cut to 80 characters.
         found: String,
@@ -211,7 +213,11 @@ impl FromStr for ComponentDigest {
         }
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            let digit = |c: u8| char::from(c).to_digit(16).and_then(|d| u8::try_from(d).ok());
+            let digit = |c: u8| {
+                char::from(c)
+                    .to_digit(16)
+                    .and_then(|d| u8::try_from(d).ok())
+            };
             let (high, low) = digit(pair[0]).zip(digit(pair[1])).ok_or_else(error)?;
             *byte = high << 4 | low;
         }
@@ -297,7 +303,11 @@ mod tests {
             error.to_string(),
             "`run_01920000000070008000000000000001` is not a host id: expected `host_` followed by 32 hexadecimal digits"
         );
-        assert!("run_+1920000000070008000000000000001".parse::<RunId>().is_err());
+        assert!(
+            "run_+1920000000070008000000000000001"
+                .parse::<RunId>()
+                .is_err()
+        );
     }
 
     #[test]
@@ -317,6 +327,10 @@ mod tests {
         assert_eq!(text.parse(), Ok(digest));
         assert_eq!(text["sha256:".len()..].parse(), Ok(digest));
         assert!("sha256:zz".parse::<ComponentDigest>().is_err());
-        assert!(format!("sha256:{}", "z".repeat(64)).parse::<ComponentDigest>().is_err());
+        assert!(
+            format!("sha256:{}", "z".repeat(64))
+                .parse::<ComponentDigest>()
+                .is_err()
+        );
     }
 }

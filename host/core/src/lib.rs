@@ -8,6 +8,7 @@ pub mod id;
 pub mod journal;
 pub mod limits;
 pub mod payload;
+pub mod replay;
 pub mod retry;
 pub mod run;
 pub mod time;

@@ -50,12 +50,21 @@ pub struct Failure {
 impl Failure {
     /// A failure that a further attempt might cure.
     pub fn retryable(kind: &str, message: impl Into<String>) -> Self {
-        Self { kind: kind.to_owned(), message: message.into(), retryable: true, retry_after: None, details: None }
+        Self {
+            kind: kind.to_owned(),
+            message: message.into(),
+            retryable: true,
+            retry_after: None,
+            details: None,
+        }
     }
 
     /// A failure that no further attempt will cure.
     pub fn permanent(kind: &str, message: impl Into<String>) -> Self {
-        Self { retryable: false, ..Self::retryable(kind, message) }
+        Self {
+            retryable: false,
+            ..Self::retryable(kind, message)
+        }
     }
 
     /// Size in bytes, as counted against limits.

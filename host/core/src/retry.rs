@@ -80,7 +80,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { policy: Policy::default(), timeout: Duration::from_secs(5 * 60), deadline: None }
+        Self {
+            policy: Policy::default(),
+            timeout: Duration::from_secs(5 * 60),
+            deadline: None,
+        }
     }
 }
 
@@ -172,7 +176,9 @@ impl Policy {
             // The restart took its own time; waiting longer would help nobody.
             (AttemptEnd::HostLost, _) => ended.now,
             (_, Some(wish)) => ended.now.after(wish),
-            (_, None) => ended.now.after(self.delay_after(ended.attempts, ended.draw)),
+            (_, None) => ended
+                .now
+                .after(self.delay_after(ended.attempts, ended.draw)),
         };
         match ended.deadline_at {
             Some(deadline_at) if at >= deadline_at => Next::Exhausted,
@@ -190,8 +196,13 @@ impl Policy {
                 let growth = self.factor.powi(i32::try_from(earlier).unwrap_or(i32::MAX));
                 // Fails for what no Duration can hold, infinity included; zero times infinity is
                 // not a number, and a delay of zero stays zero.
-                Duration::try_from_secs_f64(self.delay.as_secs_f64() * growth)
-                    .unwrap_or(if self.delay.is_zero() { Duration::ZERO } else { Duration::MAX })
+                Duration::try_from_secs_f64(self.delay.as_secs_f64() * growth).unwrap_or(
+                    if self.delay.is_zero() {
+                        Duration::ZERO
+                    } else {
+                        Duration::MAX
+                    },
+                )
             }
         };
         let capped = full.min(self.delay_max);
@@ -233,26 +244,55 @@ mod tests {
         ];
         for (backoff, attempts, expected_s) in cases {
             let delay = fixed(backoff, 3, 60).delay_after(attempts, 0.5);
-            assert_eq!(delay, Duration::from_secs(expected_s), "{backoff:?} after {attempts}");
+            assert_eq!(
+                delay,
+                Duration::from_secs(expected_s),
+                "{backoff:?} after {attempts}"
+            );
         }
     }
 
     #[test]
     fn the_last_attempt_and_a_permanent_failure_are_not_followed_by_another() {
-        let policy = Policy { attempts_max: 2, ..fixed(Backoff::Constant, 1, 1) };
+        let policy = Policy {
+            attempts_max: 2,
+            ..fixed(Backoff::Constant, 1, 1)
+        };
         let again = Failure::retryable("x", "");
         let never = Failure::permanent("x", "");
         let next = |attempts, cause, deadline_at| {
             let now = Timestamp::from_ms(10);
-            policy.next(Ended { attempts, end: AttemptEnd::Failed, cause, now, deadline_at, draw: 0.0 })
+            policy.next(Ended {
+                attempts,
+                end: AttemptEnd::Failed,
+                cause,
+                now,
+                deadline_at,
+                draw: 0.0,
+            })
         };
-        assert_eq!(next(1, &again, None), Next::RetryAt(Timestamp::from_ms(1010)));
+        assert_eq!(
+            next(1, &again, None),
+            Next::RetryAt(Timestamp::from_ms(1010))
+        );
         assert_eq!(next(2, &again, None), Next::Exhausted);
         assert_eq!(next(1, &never, None), Next::Exhausted);
-        assert_eq!(next(1, &again, Some(Timestamp::from_ms(1010))), Next::Exhausted);
-        assert_eq!(next(1, &again, Some(Timestamp::from_ms(1011))), Next::RetryAt(Timestamp::from_ms(1010)));
-        let wish = Failure { retry_after: Some(Duration::from_secs(7)), ..again.clone() };
-        assert_eq!(next(1, &wish, None), Next::RetryAt(Timestamp::from_ms(7010)));
+        assert_eq!(
+            next(1, &again, Some(Timestamp::from_ms(1010))),
+            Next::Exhausted
+        );
+        assert_eq!(
+            next(1, &again, Some(Timestamp::from_ms(1011))),
+            Next::RetryAt(Timestamp::from_ms(1010))
+        );
+        let wish = Failure {
+            retry_after: Some(Duration::from_secs(7)),
+            ..again.clone()
+        };
+        assert_eq!(
+            next(1, &wish, None),
+            Next::RetryAt(Timestamp::from_ms(7010))
+        );
     }
 
     proptest! {

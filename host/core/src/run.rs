@@ -67,7 +67,11 @@ impl Status {
             | Self::Paused
             | Self::Cancelling
             | Self::Stuck => false,
-            Self::Completed | Self::Failed | Self::Cancelled | Self::Terminated | Self::Continued => true,
+            Self::Completed
+            | Self::Failed
+            | Self::Cancelled
+            | Self::Terminated
+            | Self::Continued => true,
         }
     }
 
@@ -100,7 +104,9 @@ impl fmt::Display for Status {
 
 /// A text that names no status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a run status: expected one of scheduled, queued, running, sleeping, waiting, retrying, paused, cancelling, stuck, completed, failed, cancelled, terminated, continued")]
+#[error(
+    "`{0}` is not a run status: expected one of scheduled, queued, running, sleeping, waiting, retrying, paused, cancelling, stuck, completed, failed, cancelled, terminated, continued"
+)]
 pub struct UnknownStatus(String);
 
 impl FromStr for Status {
@@ -191,7 +197,9 @@ impl Facts {
     pub fn judge(self, verb: Verb) -> Verdict {
         if self.status.is_final() {
             return match (verb, self.status) {
-                (Verb::Cancel, Status::Cancelled) | (Verb::Terminate, Status::Terminated) => Verdict::Already,
+                (Verb::Cancel, Status::Cancelled) | (Verb::Terminate, Status::Terminated) => {
+                    Verdict::Already
+                }
                 _ => Verdict::Refused,
             };
         }
@@ -226,14 +234,28 @@ mod tests {
         let (given, expected) = case.split_once("=>").expect("a case has =>");
         let (state, verb) = given.split_once('|').expect("a case has |");
         let mut words = state.split_whitespace();
-        let status = words.next().expect("a status").parse().expect("a known status");
+        let status = words
+            .next()
+            .expect("a status")
+            .parse()
+            .expect("a known status");
         let flags: Vec<_> = words.collect();
-        let facts =
-            Facts { status, paused: flags.contains(&"paused"), cancel_requested: flags.contains(&"cancel") };
-        let verb = [Verb::Send, Verb::Cancel, Verb::Pause, Verb::Resume, Verb::Wake, Verb::Terminate]
-            .into_iter()
-            .find(|known| known.as_str() == verb.trim())
-            .expect("a known verb");
+        let facts = Facts {
+            status,
+            paused: flags.contains(&"paused"),
+            cancel_requested: flags.contains(&"cancel"),
+        };
+        let verb = [
+            Verb::Send,
+            Verb::Cancel,
+            Verb::Pause,
+            Verb::Resume,
+            Verb::Wake,
+            Verb::Terminate,
+        ]
+        .into_iter()
+        .find(|known| known.as_str() == verb.trim())
+        .expect("a known verb");
         let verdict = format!("{:?}", facts.judge(verb)).to_lowercase();
         assert_eq!(verdict, expected.trim(), "{case}");
     }
@@ -265,7 +287,14 @@ mod tests {
 
     #[test]
     fn a_pause_covers_a_cancel_and_neither_covers_an_end() {
-        let visible = |status, paused, cancel_requested| Facts { status, paused, cancel_requested }.visible();
+        let visible = |status, paused, cancel_requested| {
+            Facts {
+                status,
+                paused,
+                cancel_requested,
+            }
+            .visible()
+        };
         assert_eq!(visible(Status::Sleeping, false, false), Status::Sleeping);
         assert_eq!(visible(Status::Sleeping, true, true), Status::Paused);
         assert_eq!(visible(Status::Sleeping, false, true), Status::Cancelling);

@@ -45,8 +45,17 @@ mod tests {
 
     #[test]
     fn arithmetic_saturates() {
-        assert_eq!(Timestamp::from_ms(5).after(Duration::MAX), Timestamp::from_ms(u64::MAX));
-        assert_eq!(Timestamp::from_ms(5).since(Timestamp::from_ms(9)), Duration::ZERO);
-        assert_eq!(Timestamp::from_ms(9).since(Timestamp::from_ms(5)), Duration::from_millis(4));
+        assert_eq!(
+            Timestamp::from_ms(5).after(Duration::MAX),
+            Timestamp::from_ms(u64::MAX)
+        );
+        assert_eq!(
+            Timestamp::from_ms(5).since(Timestamp::from_ms(9)),
+            Duration::ZERO
+        );
+        assert_eq!(
+            Timestamp::from_ms(9).since(Timestamp::from_ms(5)),
+            Duration::from_millis(4)
+        );
     }
 }
