@@ -3,9 +3,9 @@
 //! ```text
 //!            start, deliver            changes, due times
 //! server ──────────────► Engine ◄──────────────────────── store
-//!                          │ claims                          ▲
+//!                          │ claims (dispatch)               ▲
 //!                          ▼                                 │ append, one commit a step
-//!                  one task per driven run ──────────────────┘
+//!                  one driver per driven run ────────────────┘
 //!                          │ Component::run(activation, durable)
 //!                          ▼
 //!                        guest
@@ -15,24 +15,103 @@
 //! `stepwell_sandbox`; this crate carries facts between them.
 
 pub mod clock;
+mod components;
+mod config;
+mod dispatch;
+mod driver;
+mod logs;
 pub mod register;
+mod residency;
+mod shared;
+mod signals;
 pub mod start;
+mod versions;
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use stepwell_core::id::{RunId, TenantName};
+use stepwell_core::id::{HostId, RunId, TenantName};
 use stepwell_store::{Delivered, Message, Store};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+pub use components::Components;
+pub use config::Config;
+
+use clock::Clock;
+use shared::{Parts, Shared};
+use versions::Versions;
 
 /// Drives runs. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Engine {
-    store: Arc<dyn Store>,
+    shared: Arc<Shared>,
+    versions: Arc<Versions>,
+    background: Arc<Mutex<Background>>,
 }
 
+/// What goes on beside the drivers.
+#[derive(Default)]
+struct Background {
+    stop: Arc<Notify>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("host", &self.shared.host).finish_non_exhaustive()
+    }
+}
+
+/// How often a shutdown looks whether all drivers are done.
+const SHUTDOWN_LOOK: Duration = Duration::from_millis(5);
+
 impl Engine {
+    /// Starts driving runs, those first that a host which no longer lives has left behind.
+    ///
+    /// Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn launch(
+        store: Arc<dyn Store>,
+        components: Arc<dyn Components>,
+        clock: Arc<dyn Clock>,
+        config: Config,
+    ) -> Result<Self, stepwell_store::Error> {
+        let host = HostId::from_raw(Uuid::now_v7().as_u128());
+        let (logs, _) = logs::Logs::start(Arc::clone(&store));
+        let changes = store.changes();
+        store.renew_lease(host, clock.now().after(config.lease)).await?;
+        let shared = Arc::new(Shared::new(Parts { host, store, components, clock, config, logs }));
+        let stop = Arc::new(Notify::new());
+        let tasks = vec![
+            tokio::spawn(dispatch::dispatch(Arc::clone(&shared), changes, Arc::clone(&stop))),
+            tokio::spawn(dispatch::renew_lease(Arc::clone(&shared))),
+        ];
+        Ok(Self { shared, versions: Arc::default(), background: Arc::new(Mutex::new(Background { stop, tasks })) })
+    }
+
     /// Where runs are kept; for reads. Writes go through the engine.
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+        &self.shared.store
+    }
+
+    /// This start of a host.
+    pub fn host(&self) -> HostId {
+        self.shared.host
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// How many runs this host drives now, resident ones included.
+    pub fn driven(&self) -> usize {
+        self.shared.driven_count()
     }
 
     /// Checks and registers a component. Once this returns, no crash loses it.
@@ -40,7 +119,9 @@ impl Engine {
     /// # Errors
     /// See [`register::Error`]; nothing was stored.
     pub async fn register(&self, registration: register::Registration) -> Result<register::Registered, register::Error> {
-        unimplemented!("{registration:?}")
+        let registered = register::register(&self.shared, registration).await;
+        self.versions.forget();
+        registered
     }
 
     /// Starts a run. Once this returns, no crash loses it.
@@ -48,7 +129,7 @@ impl Engine {
     /// # Errors
     /// See [`start::Error`]; nothing was stored.
     pub async fn start(&self, start: start::Start) -> Result<start::Started, start::Error> {
-        unimplemented!("{start:?}")
+        start::start(&self.shared, &self.versions, start).await
     }
 
     /// Puts a message into a run's inbox, or says why not. Once this returns, no crash loses it.
@@ -61,10 +142,29 @@ impl Engine {
         run: RunId,
         message: Message,
     ) -> Result<Delivered, stepwell_store::Error> {
-        unimplemented!("{tenant} {run} {message:?}")
+        self.shared.store.deliver(tenant, run, message, self.shared.now()).await
     }
 
-    /// Stops: attempts in flight get a short while to finish, sleeping runs none; every run is
-    /// given up and goes on where its journal stands, here or on another host.
-    pub async fn shutdown(&self) {}
+    /// Stops: attempts in flight get a short while to finish, waiting runs none; every run is given
+    /// up and goes on where its journal stands, here or on another host.
+    pub async fn shutdown(&self) {
+        let (stop, tasks) = {
+            let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
+            (Arc::clone(&background.stop), std::mem::take(&mut background.tasks))
+        };
+        self.shared.shut_down();
+        // Twice the grace period: what has not ended by then is left to the next claim.
+        let give_up = tokio::time::Instant::now() + self.shared.config.shutdown_grace * 2 + Duration::from_secs(1);
+        while self.shared.driven_count() > 0 && tokio::time::Instant::now() < give_up {
+            tokio::time::sleep(SHUTDOWN_LOOK).await;
+        }
+        stop.notify_one();
+        for task in tasks {
+            task.abort();
+        }
+        // Lets another host have what is left at once.
+        if let Err(error) = self.shared.store.renew_lease(self.shared.host, self.shared.now()).await {
+            tracing::warn!(%error, "the lease was not given up; it runs out by itself");
+        }
+    }
 }

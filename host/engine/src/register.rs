@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use stepwell_core::id::{ComponentDigest, TenantName, VersionLabel, WorkflowName};
-use stepwell_sandbox::guest::Manifest;
+use stepwell_sandbox::guest::{Manifest, WorkflowSpec};
+use stepwell_store::NewVersion;
+
+use crate::shared::Shared;
 
 /// A component to register.
 #[derive(Debug, Clone)]
@@ -49,7 +52,7 @@ pub enum Error {
         digest: ComponentDigest,
     },
     /// An environment variable that cannot be set.
-    #[error("environment variable `{name}` cannot be set: a name is 1 to 256 characters without `=` or NUL, a value up to 32 KiB without NUL, and there are at most 256")]
+    #[error("environment variable `{name}` cannot be set: a name is 1 to 256 characters without `=` or NUL, a value up to 32 KiB without NUL, and there are at most 256, each once")]
     Environment {
         /// Its name, cut to 80 characters.
         name: String,
@@ -57,4 +60,77 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] stepwell_store::Error),
+}
+
+pub(crate) async fn register(shared: &Shared, registration: Registration) -> Result<Registered, Error> {
+    let Registration { tenant, label, component, environment } = registration;
+    check_environment(&environment)?;
+    let checked = shared.components.check(Arc::clone(&component), &shared.config.limits).await?;
+    let workflows = checked
+        .manifest
+        .workflows
+        .iter()
+        .map(|spec| {
+            let name = spec.name.parse().expect("the check lets only workflow names pass");
+            (name, workflow_manifest(&checked.manifest, spec))
+        })
+        .collect();
+    let new = NewVersion {
+        tenant,
+        label: label.clone(),
+        digest: checked.digest,
+        component,
+        workflows,
+        environment,
+        at: shared.now(),
+    };
+    match shared.store.register(new).await? {
+        stepwell_store::Registered::New => Ok(true),
+        stepwell_store::Registered::Same => Ok(false),
+        stepwell_store::Registered::Conflict { workflow, digest } => Err(Error::Conflict { workflow, label, digest }),
+    }
+    .map(|is_new| Registered { digest: checked.digest, manifest: checked.manifest, is_new })
+}
+
+/// A workflow's part of the manifest, as JSON text for whoever reads it.
+fn workflow_manifest(manifest: &Manifest, spec: &WorkflowSpec) -> String {
+    let schema = |text: &Option<String>| -> serde_json::Value {
+        text.as_ref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    };
+    let events: Vec<_> = spec
+        .events
+        .iter()
+        .map(|(name, text)| serde_json::json!({ "name": name, "schema": schema(text) }))
+        .collect();
+    let tasks: Vec<_> = manifest
+        .tasks
+        .iter()
+        .map(|task| serde_json::json!({ "name": task.name, "summary": task.summary }))
+        .collect();
+    let mut json = serde_json::json!({
+        "sdk": manifest.sdk, "summary": spec.summary, "events": events, "tasks": tasks,
+    });
+    for (key, text) in [("input_schema", &spec.input_schema), ("output_schema", &spec.output_schema)] {
+        if text.is_some() {
+            json[key] = schema(text);
+        }
+    }
+    json.to_string()
+}
+
+const VARIABLES_MAX: usize = 256;
+const VARIABLE_NAME_BYTES_MAX: usize = 256;
+const VARIABLE_VALUE_BYTES_MAX: usize = 32 * 1024;
+
+fn check_environment(environment: &[(String, String)]) -> Result<(), Error> {
+    let bad = |(index, (name, value)): &(usize, &(String, String))| {
+        let is_duplicate = environment[..*index].iter().any(|(earlier, _)| earlier == name);
+        let name_fits = (1..=VARIABLE_NAME_BYTES_MAX).contains(&name.len()) && !name.contains(['=', '\0']);
+        let value_fits = value.len() <= VARIABLE_VALUE_BYTES_MAX && !value.contains('\0');
+        *index >= VARIABLES_MAX || is_duplicate || !name_fits || !value_fits
+    };
+    match environment.iter().enumerate().find(bad) {
+        Some((_, (name, _))) => Err(Error::Environment { name: name.chars().take(80).collect() }),
+        None => Ok(()),
+    }
 }

@@ -1,8 +1,17 @@
 //! Starting a run: the input is checked against the version's schema, then the run is stored.
 
+use std::sync::Arc;
+
 use stepwell_core::id::{RunId, TenantName, VersionLabel, WorkflowName};
 use stepwell_core::payload::Payload;
 use stepwell_core::time::Timestamp;
+use stepwell_store::NewRun;
+use uuid::Uuid;
+
+use crate::dispatch;
+use crate::driver::input_digest;
+use crate::shared::Shared;
+use crate::versions::Versions;
 
 /// A run to start.
 #[derive(Debug, Clone)]
@@ -93,4 +102,65 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] stepwell_store::Error),
+}
+
+const KEY_BYTES_MAX: usize = 256;
+
+pub(crate) async fn start(shared: &Arc<Shared>, versions: &Versions, start: Start) -> Result<Started, Error> {
+    let Start { tenant, workflow, label, input, idempotency_key, start_at } = start;
+    let (found, max) = (input.size_bytes(), shared.config.limits.payload_bytes_max);
+    if found > max {
+        return Err(Error::InputTooLarge { found, max });
+    }
+    if let Some(key) = &idempotency_key
+        && !(1..=KEY_BYTES_MAX).contains(&key.len())
+    {
+        return Err(Error::Key { found: key.len() });
+    }
+    if let Payload::Json(text) = &input {
+        serde_json::from_str::<&serde_json::value::RawValue>(text)
+            .map_err(|error| Error::InputNotJson { detail: error.to_string() })?;
+    }
+    let Some(startable) = versions.get(&*shared.store, &tenant, &workflow, label.as_ref()).await? else {
+        let default = versions.get(&*shared.store, &tenant, &workflow, None).await?;
+        return Err(match (label, default) {
+            (Some(label), Some(_)) => Error::NoSuchVersion { workflow, label },
+            _ => Error::NoSuchWorkflow { workflow },
+        });
+    };
+    if let Some(detail) = startable.misfits(&input) {
+        return Err(Error::InputUnfit { workflow, detail });
+    }
+    let run = RunId::from_raw(Uuid::now_v7().as_u128());
+    let input_digest = input_digest(&input);
+    let new = NewRun {
+        tenant,
+        run,
+        workflow,
+        label: startable.version.label.clone(),
+        digest: startable.version.digest,
+        input,
+        input_digest,
+        idempotency_key,
+        start_at,
+        at: shared.now(),
+    };
+    let claimant = (shared.room() > 0).then_some(shared.host);
+    match shared.store.start(new, claimant).await? {
+        stepwell_store::Started::Created(claim) => {
+            if let Some(claim) = claim {
+                dispatch::drive(shared, *claim);
+            }
+            Ok(Started { run, is_new: true })
+        }
+        stepwell_store::Started::Existing { run } => Ok(Started { run, is_new: false }),
+        stepwell_store::Started::KeyConflict { run, workflow, input_digest: recorded } => {
+            let (recorded, asked) = (hexadecimal(&recorded), hexadecimal(&input_digest));
+            Err(Error::KeyConflict { run, workflow, recorded, asked })
+        }
+    }
+}
+
+fn hexadecimal(digest: &[u8; 32]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,0 +1,153 @@
+//! Claims runs that are ready, and passes on what others must react to. Driven by notifications
+//! and due times; the sweep is a safety net.
+
+use std::sync::Arc;
+
+use stepwell_core::time::Timestamp;
+use stepwell_store::{Change, Claim};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use crate::driver;
+use crate::shared::Shared;
+use crate::signals::Signals;
+
+/// Runs claimed in one call.
+const CLAIM_BATCH: usize = 256;
+
+/// Starts driving a claimed run.
+pub(crate) fn drive(shared: &Arc<Shared>, claim: Claim) {
+    let signals = shared.enter(claim.run, claim.epoch);
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let (run, epoch) = (claim.run, claim.epoch);
+        // Leaves also when the driver panics: the run is then claimed anew, and set aside if it
+        // makes no progress.
+        let _leave = Leave { shared: Arc::clone(&shared), run, epoch };
+        driver::drive(shared, claim, signals).await;
+    });
+}
+
+struct Leave {
+    shared: Arc<Shared>,
+    run: stepwell_core::id::RunId,
+    epoch: stepwell_core::id::Epoch,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.shared.leave(self.run, self.epoch);
+    }
+}
+
+/// Runs until the shutdown.
+pub(crate) async fn dispatch(shared: Arc<Shared>, mut changes: Receiver<Change>, stop: Arc<tokio::sync::Notify>) {
+    let mut work = Work { look: true, due: None };
+    loop {
+        if work.look && shared.room() > 0 {
+            work.look = claim(&shared).await;
+            if !work.look {
+                // Whatever falls due from now on is told of by `Change::Due`, which is still queued.
+                work.due = next_due(&shared).await;
+            }
+        }
+        let due = work.due;
+        let clock = Arc::clone(&shared.clock);
+        let until_due = async {
+            match due {
+                Some(due) => clock.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop.notified() => return,
+            change = changes.recv() => work.take_in(&shared, change),
+            () = until_due => { work.due = None; work.look = true; }
+            () = shared.freed.notified(), if work.look => {}
+            () = tokio::time::sleep(shared.config.sweep) => work.look = true,
+        }
+        // Whatever else has come meanwhile costs no further round.
+        loop {
+            match changes.try_recv() {
+                Ok(change) => work.take_in(&shared, Ok(change)),
+                Err(TryRecvError::Lagged(count)) => work.take_in(&shared, Err(RecvError::Lagged(count))),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Work {
+    /// Whether a run may be ready to be claimed.
+    look: bool,
+    /// When the next run falls due.
+    due: Option<Timestamp>,
+}
+
+impl Work {
+    fn take_in(&mut self, shared: &Shared, change: Result<Change, RecvError>) {
+        match change {
+            Ok(Change::Ready { .. }) => self.look = true,
+            Ok(Change::Due { at, .. }) => self.due = Some(self.due.map_or(at, |due| due.min(at))),
+            Ok(Change::Inbox { run }) => {
+                if let Some(signals) = shared.signals(run) {
+                    signals.raise_inbox();
+                }
+            }
+            Ok(Change::Terminated { run }) => {
+                if let Some(signals) = shared.signals(run) {
+                    signals.raise_lost();
+                }
+            }
+            // Too much at once: everybody looks for themselves.
+            Err(RecvError::Lagged(_)) => {
+                self.look = true;
+                shared.for_each_driven(Signals::raise_inbox);
+            }
+            Err(RecvError::Closed) => {}
+        }
+    }
+}
+
+/// Claims what is ready and there is room for. True if there may be more.
+async fn claim(shared: &Arc<Shared>) -> bool {
+    let limit = shared.room().min(CLAIM_BATCH);
+    match shared.store.claim(shared.host, shared.now(), limit).await {
+        Ok(claims) => {
+            let count = claims.len();
+            for claim in claims {
+                drive(shared, claim);
+            }
+            if count == limit && shared.room() == 0 {
+                // Those who wait in memory make room for those who are ready to go on.
+                shared.residency.evict(CLAIM_BATCH.min(shared.driven_count()));
+            }
+            count == limit
+        }
+        Err(error) => {
+            tracing::error!(%error, "no runs were claimed; the sweep tries again");
+            false
+        }
+    }
+}
+
+async fn next_due(shared: &Shared) -> Option<Timestamp> {
+    match shared.store.due(Timestamp::EPOCH, Timestamp::from_ms(u64::MAX), 1).await {
+        Ok(due) => due.first().map(|(at, _)| *at),
+        Err(error) => {
+            tracing::error!(%error, "the next due time was not read; the sweep looks again");
+            None
+        }
+    }
+}
+
+/// Says that this host lives, for as long as it does.
+pub(crate) async fn renew_lease(shared: Arc<Shared>) {
+    loop {
+        tokio::time::sleep(shared.config.lease / 4).await;
+        if let Err(error) = shared.store.renew_lease(shared.host, shared.now().after(shared.config.lease)).await {
+            tracing::error!(%error, "the lease was not renewed");
+        }
+    }
+}
