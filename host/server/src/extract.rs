@@ -1,0 +1,101 @@
+//! Where and who: tenant, path segments and query of a request, parsed before a handler runs.
+
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use stepwell_core::id::{RunId, TenantName, VersionLabel, WorkflowName};
+
+use crate::error::{Kind, Problem};
+
+/// Whose runs the request is about: the header `Stepwell-Tenant`, or `default`.
+#[derive(Debug)]
+pub(crate) struct Tenant(pub(crate) TenantName);
+
+/// The header that names the tenant.
+pub(crate) const TENANT_HEADER: &str = "stepwell-tenant";
+
+impl<S: Sync> FromRequestParts<S> for Tenant {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let text = parts
+            .headers
+            .get(TENANT_HEADER)
+            .map_or(Ok("default"), |value| value.to_str());
+        let text = text.map_err(|_| {
+            Problem::new(
+                Kind::BadRequest,
+                format!("header {TENANT_HEADER} is not plain text"),
+            )
+        })?;
+        text.parse()
+            .map(Self)
+            .map_err(|error| bad(&format!("header {TENANT_HEADER}"), &error))
+    }
+}
+
+/// Something that stands in a path as one segment.
+pub(crate) trait Segment: FromStr<Err: std::fmt::Display> {
+    /// What the router calls it.
+    const NAME: &'static str;
+}
+
+impl Segment for RunId {
+    const NAME: &'static str = "run";
+}
+
+impl Segment for WorkflowName {
+    const NAME: &'static str = "workflow";
+}
+
+impl Segment for VersionLabel {
+    const NAME: &'static str = "version";
+}
+
+/// A segment of the path.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: Segment, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let params = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|error| {
+                Problem::new(
+                    Kind::BadRequest,
+                    format!("the path cannot be read: {error}"),
+                )
+            })?;
+        // The router only calls handlers whose segments it has found.
+        let text = params
+            .iter()
+            .find(|(name, _)| *name == T::NAME)
+            .map_or("", |(_, text)| text);
+        text.parse()
+            .map(Self)
+            .map_err(|error| bad("the path", &error))
+    }
+}
+
+/// The query; its type refuses parameters that it does not know.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        axum::extract::Query::try_from_uri(&parts.uri)
+            .map(|axum::extract::Query(query)| Self(query))
+            .map_err(|error| bad("the query", &error.body_text()))
+    }
+}
+
+/// A part of the request that cannot be read.
+pub(crate) fn bad(what: &str, error: &dyn std::fmt::Display) -> Problem {
+    Problem::new(Kind::BadRequest, format!("{what}: {error}"))
+}

@@ -1,0 +1,57 @@
+//! A run's log, page by page.
+
+use axum::extract::State;
+use serde::Deserialize;
+use stepwell_core::id::RunId;
+
+use super::find;
+use crate::body::JsonResponse;
+use crate::error::Problem;
+use crate::extract::{Path, Query, Tenant, bad};
+use crate::patience::Patience;
+use crate::server::Server;
+use crate::wire;
+
+/// Lines on one page.
+const LIMIT_DEFAULT: usize = 200;
+/// The same, at most.
+const LIMIT_MAX: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LogsQuery {
+    after: Option<u64>,
+    limit: Option<usize>,
+    wait_ms: Option<u64>,
+}
+
+/// `GET /v1/runs/{run}/logs`: with `wait_ms`, once there is a line after `after`, or the run has
+/// ended.
+pub(super) async fn get(
+    State(server): State<Server>,
+    Tenant(tenant): Tenant,
+    Path(id): Path<RunId>,
+    Query(query): Query<LogsQuery>,
+) -> Result<JsonResponse<wire::Logs>, Problem> {
+    let after = query.after.unwrap_or(0);
+    let limit = query.limit.unwrap_or(LIMIT_DEFAULT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        return Err(bad(
+            "`limit`",
+            &format!("{limit} is not from 1 to {LIMIT_MAX}"),
+        ));
+    }
+    find(&server, &tenant, id).await?;
+    let mut patience = Patience::new(&server, id, query.wait_ms)?;
+    loop {
+        let run = find(&server, &tenant, id).await?;
+        let lines = server
+            .engine()
+            .store()
+            .logs(&tenant, id, after, limit)
+            .await?;
+        if !lines.is_empty() || run.status.is_final() || !patience.next_look().await {
+            return Ok(JsonResponse(wire::Logs::page(&run, after, lines)));
+        }
+    }
+}
