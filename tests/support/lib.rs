@@ -1,0 +1,11 @@
+//! Runs real host processes and counts effects outside of them; for tests and for the demo.
+//!
+//! Everything listens on loopback, and a process is ended by its id, never by its name.
+
+mod client;
+mod effects;
+mod host;
+
+pub use client::{Answer, Client};
+pub use effects::{Effect, Effects};
+pub use host::Host;
