@@ -298,7 +298,10 @@ mod tests {
     fn ids_round_trip_and_refuse_another_kind() {
         let run = RunId::from_raw(0x0192_0000_0000_7000_8000_0000_0000_0001);
         assert_eq!(run.to_string().parse(), Ok(run));
-        let error = run.to_string().parse::<HostId>().unwrap_err();
+        let error = run
+            .to_string()
+            .parse::<HostId>()
+            .expect_err("not a host id");
         assert_eq!(
             error.to_string(),
             "`run_01920000000070008000000000000001` is not a host id: expected `host_` followed by 32 hexadecimal digits"

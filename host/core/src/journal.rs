@@ -282,7 +282,62 @@ pub struct StepOrigin {
     pub end: AttemptEnd,
 }
 
+impl Entry {
+    /// About how many bytes this takes in a journal, as counted against its limit: the texts and
+    /// payloads, and 32 for the rest.
+    pub fn size_bytes(&self) -> u64 {
+        let error = |error: &StepError| error.step.len() + error.cause.size_bytes();
+        let varying = match &self.record {
+            Record::Opened { name, .. } | Record::AttemptStarted { name, .. } => name.len(),
+            Record::Refused { name, failure, .. } => name.len() + failure.size_bytes(),
+            Record::AttemptEnded { name, cause, .. } => name.len() + cause.size_bytes(),
+            Record::StepCompleted { name, output, .. } => name.len() + output.size_bytes(),
+            Record::StepFailed { error: step, .. } | Record::TaskFailed { error: step, .. } => {
+                error(step)
+            }
+            Record::EventTaken { event, .. } => event.payload.size_bytes(),
+            Record::TaskCompleted { output, .. } => output.size_bytes(),
+            Record::Published { key, value, .. } => key.len() + value.size_bytes(),
+            Record::Replied { answer, .. } => answer
+                .as_ref()
+                .map_or_else(Failure::size_bytes, Payload::size_bytes),
+            Record::CancelDelivered { reason, .. } => reason.len(),
+            Record::Ended(ending) => match ending {
+                Ending::Completed(output) | Ending::ContinuedAsNew(output) => output.size_bytes(),
+                Ending::Failed(failure) => {
+                    failure.cause.size_bytes() + failure.backtrace.as_ref().map_or(0, String::len)
+                }
+                Ending::Cancelled { reason } | Ending::Terminated { reason } => reason.len(),
+            },
+            Record::BackoffOver { .. } | Record::Slept { .. } | Record::TimedOut { .. } => 0,
+        };
+        32 + varying as u64
+    }
+}
+
 impl Record {
+    /// Its kind, lower-case, as in messages.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Opened { .. } => "opened",
+            Self::Refused { .. } => "refused",
+            Self::AttemptStarted { .. } => "attempt-started",
+            Self::AttemptEnded { .. } => "attempt-ended",
+            Self::BackoffOver { .. } => "backoff-over",
+            Self::StepCompleted { .. } => "step-completed",
+            Self::StepFailed { .. } => "step-failed",
+            Self::Slept { .. } => "slept",
+            Self::EventTaken { .. } => "event-taken",
+            Self::TimedOut { .. } => "timed-out",
+            Self::TaskCompleted { .. } => "task-completed",
+            Self::TaskFailed { .. } => "task-failed",
+            Self::Published { .. } => "published",
+            Self::Replied { .. } => "replied",
+            Self::CancelDelivered { .. } => "cancel-delivered",
+            Self::Ended(_) => "ended",
+        }
+    }
+
     /// The operation that this record belongs to, if to one.
     pub fn operation(&self) -> Option<Operation> {
         match self {

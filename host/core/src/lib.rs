@@ -4,6 +4,8 @@
 //! decisions for the engine to carry out. It never does IO, reads a clock, draws a random number or
 //! awaits anything; its `Cargo.toml` and `clippy.toml` hold it to that.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod id;
 pub mod journal;
 pub mod limits;

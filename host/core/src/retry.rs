@@ -169,7 +169,16 @@ pub struct Ended<'a> {
 impl Policy {
     /// Whether, and when, to try again.
     pub fn next(&self, ended: Ended<'_>) -> Next {
-        if ended.attempts >= self.attempts_max || !ended.cause.retryable {
+        let is_over = match ended.end {
+            // The grace of a cancel has passed; whatever was to be cleaned up is left.
+            AttemptEnd::Cancelled => true,
+            AttemptEnd::Failed
+            | AttemptEnd::TimedOut
+            | AttemptEnd::Trapped
+            | AttemptEnd::HostLost
+            | AttemptEnd::LimitExceeded => false,
+        };
+        if is_over || ended.attempts >= self.attempts_max || !ended.cause.retryable {
             return Next::Exhausted;
         }
         let at = match (ended.end, ended.cause.retry_after) {
