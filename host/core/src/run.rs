@@ -168,7 +168,7 @@ pub enum Verdict {
     Refused,
 }
 
-/// The three facts that decide about a verb.
+/// The facts that decide about a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// The status underneath a pause or a cancel.
@@ -177,6 +177,8 @@ pub struct Facts {
     pub paused: bool,
     /// Whether it has been asked to stop.
     pub cancel_requested: bool,
+    /// Whether it is suspended and a sleep is among what it waits for.
+    pub sleeps: bool,
 }
 
 impl Facts {
@@ -211,7 +213,7 @@ impl Facts {
             Verb::Pause => Verdict::Accepted,
             Verb::Resume if self.paused || self.status == Status::Stuck => Verdict::Accepted,
             Verb::Resume => Verdict::Refused,
-            Verb::Wake if self.status == Status::Sleeping => Verdict::Accepted,
+            Verb::Wake if self.status == Status::Sleeping || self.sleeps => Verdict::Accepted,
             Verb::Wake => Verdict::Refused,
         }
     }
@@ -229,7 +231,7 @@ mod tests {
         assert!("done".parse::<Status>().is_err());
     }
 
-    /// `status [paused] [cancel] | verb => verdict`
+    /// `status [paused] [cancel] [sleeps] | verb => verdict`
     fn check(case: &str) {
         let (given, expected) = case.split_once("=>").expect("a case has =>");
         let (state, verb) = given.split_once('|').expect("a case has |");
@@ -244,6 +246,7 @@ mod tests {
             status,
             paused: flags.contains(&"paused"),
             cancel_requested: flags.contains(&"cancel"),
+            sleeps: flags.contains(&"sleeps"),
         };
         let verb = [
             Verb::Send,
@@ -279,6 +282,7 @@ mod tests {
         check("sleeping              | wake      => accepted");
         check("sleeping paused       | wake      => accepted");
         check("waiting               | wake      => refused");
+        check("waiting sleeps        | wake      => accepted");
         check("running               | wake      => refused");
         check("stuck                 | terminate => accepted");
         check("terminated            | terminate => already");
@@ -292,6 +296,7 @@ mod tests {
                 status,
                 paused,
                 cancel_requested,
+                sleeps: false,
             }
             .visible()
         };

@@ -1,0 +1,268 @@
+//! Table `heads`: one narrow row per run, with all of it that changes.
+
+use rusqlite::{Connection, Row};
+use stepwell_core::id::{Epoch, EventId, HostId, RunId, Sequence};
+use stepwell_core::run::Status;
+use stepwell_core::time::Timestamp;
+
+use super::fault::{OrDamaged, Result};
+use super::journal::RowId;
+use super::tenants::TenantId;
+use super::value::{Columns, host_key, int, key, time};
+use crate::codec;
+use crate::head::Head;
+
+/// A head, and where its journal ends.
+#[derive(Debug, Clone)]
+pub(super) struct HeadRow {
+    pub(super) tenant: TenantId,
+    /// The newest row of the newest journal.
+    pub(super) tail: Option<RowId>,
+    pub(super) head: Head,
+}
+
+macro_rules! columns {
+    () => {
+        "tenant, tail, status, epoch, host, generation, next, journal_bytes, due, ready_since, paused,
+         cancel_requested, host_lost, claims_without_progress, waits, sleeps, inbox_last, mailbox_events, wake,
+         stuck_reason, revision, updated_at"
+    };
+}
+
+const FIND: &str = concat!("SELECT ", columns!(), " FROM heads WHERE run = ?1");
+const INSERT: &str = concat!(
+    "INSERT INTO heads (run, ",
+    columns!(),
+    ", claimable, completed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)"
+);
+/// An append to a run that was running and runs on. It names no column of an index, so that SQLite
+/// looks at none.
+const RUN_ON: &str =
+    "UPDATE heads SET tail = ?2, next = ?3, journal_bytes = ?4, claims_without_progress = ?5,
+    mailbox_events = ?6, wake = ?7, revision = ?8, updated_at = ?9 WHERE run = ?1";
+const UPDATE: &str = "UPDATE heads SET tail = ?2, status = ?3, epoch = ?4, host = ?5, generation = ?6, next = ?7,
+    journal_bytes = ?8, due = ?9, ready_since = ?10, paused = ?11, cancel_requested = ?12, host_lost = ?13,
+    claims_without_progress = ?14, waits = ?15, sleeps = ?16, inbox_last = ?17, mailbox_events = ?18, wake = ?19,
+    stuck_reason = ?20, revision = ?21, updated_at = ?22, claimable = ?23 WHERE run = ?1";
+const COMPLETE: &str = "UPDATE heads SET completed = 1 WHERE run = ?1";
+const READY: &str =
+    "SELECT ready_since, run FROM heads WHERE claimable = 1 AND ready_since IS NOT NULL
+    ORDER BY ready_since, run LIMIT ?1";
+const OVERDUE: &str =
+    "SELECT due, run FROM heads WHERE claimable = 1 AND due IS NOT NULL AND due <= ?1
+    ORDER BY due, run LIMIT ?2";
+const DUE: &str =
+    "SELECT due, run FROM heads WHERE claimable = 1 AND due IS NOT NULL AND due >= ?1 AND due < ?2
+    ORDER BY due, run LIMIT ?3";
+const HELD: &str = "SELECT run FROM heads WHERE completed = 0 AND host IS NOT NULL";
+const NOTABLE: &str = "SELECT run FROM heads INDEXED BY heads_notable
+    WHERE completed = 0 AND tenant = ?1 AND run < ?2 ORDER BY run DESC";
+
+pub(super) fn find(rows: &Connection, run: RunId) -> Result<Option<HeadRow>> {
+    let mut statement = rows.prepare_cached(FIND)?;
+    let mut found = statement.query([key(run)])?;
+    match found.next()? {
+        Some(row) => read(run, row).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The head of one of the tenant's runs.
+pub(super) fn find_of(
+    rows: &Connection,
+    tenant: Option<TenantId>,
+    run: RunId,
+) -> Result<Option<HeadRow>> {
+    Ok(find(rows, run)?.filter(|row| Some(row.tenant) == tenant))
+}
+
+pub(super) fn insert(rows: &Connection, run: RunId, row: &HeadRow) -> Result<()> {
+    let head = &row.head;
+    rows.prepare_cached(INSERT)?.execute(rusqlite::params![
+        key(run),
+        row.tenant.0,
+        row.tail.map(|tail| tail.0),
+        head.status.as_str(),
+        int(head.epoch.0),
+        head.host.map(host_key),
+        head.generation,
+        int(head.next.0),
+        int(head.journal_bytes),
+        head.due.map(time),
+        head.ready_since.map(time),
+        head.paused,
+        head.cancel_requested,
+        head.host_lost,
+        head.claims_without_progress,
+        waits(head),
+        head.sleeps,
+        int(head.inbox_last.0),
+        int(head.mailbox_events),
+        head.wake.map(|wake| int(wake.0)),
+        head.stuck_reason,
+        int(head.revision),
+        time(head.updated_at),
+        head.is_claimable(),
+        head.status == Status::Completed,
+    ])?;
+    Ok(())
+}
+
+/// Writes back what an append changes of a run that was running and runs on.
+pub(super) fn run_on(rows: &Connection, run: RunId, row: &HeadRow) -> Result<()> {
+    let head = &row.head;
+    rows.prepare_cached(RUN_ON)?.execute((
+        key(run),
+        row.tail.map(|tail| tail.0),
+        int(head.next.0),
+        int(head.journal_bytes),
+        head.claims_without_progress,
+        int(head.mailbox_events),
+        head.wake.map(|wake| int(wake.0)),
+        int(head.revision),
+        time(head.updated_at),
+    ))?;
+    Ok(())
+}
+
+/// Writes back all that can change.
+pub(super) fn update(rows: &Connection, run: RunId, row: &HeadRow) -> Result<()> {
+    let head = &row.head;
+    rows.prepare_cached(UPDATE)?.execute(rusqlite::params![
+        key(run),
+        row.tail.map(|tail| tail.0),
+        head.status.as_str(),
+        int(head.epoch.0),
+        head.host.map(host_key),
+        head.generation,
+        int(head.next.0),
+        int(head.journal_bytes),
+        head.due.map(time),
+        head.ready_since.map(time),
+        head.paused,
+        head.cancel_requested,
+        head.host_lost,
+        head.claims_without_progress,
+        waits(head),
+        head.sleeps,
+        int(head.inbox_last.0),
+        int(head.mailbox_events),
+        head.wake.map(|wake| int(wake.0)),
+        head.stuck_reason,
+        int(head.revision),
+        time(head.updated_at),
+        head.is_claimable(),
+    ])?;
+    if head.status == Status::Completed {
+        // A statement of its own, so that no other update looks at the index of this column.
+        rows.prepare_cached(COMPLETE)?.execute([key(run)])?;
+    }
+    Ok(())
+}
+
+/// Runs that may be claimed, and since when: those that are ready, and those due by `now`. In the
+/// order of each kind, at most `limit` of each; a run can be both.
+pub(super) fn claimable(
+    rows: &Connection,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<(Timestamp, RunId)>> {
+    let limit = int(limit as u64);
+    let mut found = pairs(rows, READY, [limit])?;
+    found.extend(pairs(rows, OVERDUE, (time(now), limit))?);
+    Ok(found)
+}
+
+/// Runs that nobody holds and that fall due in a span, soonest first.
+pub(super) fn due(
+    rows: &Connection,
+    from: Timestamp,
+    until: Timestamp,
+    limit: usize,
+) -> Result<Vec<(Timestamp, RunId)>> {
+    pairs(rows, DUE, (time(from), time(until), int(limit as u64)))
+}
+
+/// Every run that a host holds. Looks at every open run: for when a host is lost.
+pub(super) fn held(rows: &Connection) -> Result<Vec<RunId>> {
+    let mut statement = rows.prepare_cached(HELD)?;
+    let runs = statement
+        .query_map([], |row| row.value(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(runs)
+}
+
+/// Shows the tenant's runs that have not completed to `visit`, newest first, until it has enough.
+pub(super) fn scan_notable(
+    rows: &Connection,
+    tenant: TenantId,
+    before: Option<RunId>,
+    mut visit: impl FnMut(RunId) -> Result<bool>,
+) -> Result<()> {
+    let before = before.map_or([0xff; 16], key);
+    let mut statement = rows.prepare_cached(NOTABLE)?;
+    let mut found = statement.query((tenant.0, before))?;
+    while let Some(row) = found.next()? {
+        if !visit(row.value(0)?)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn pairs(
+    rows: &Connection,
+    sql: &str,
+    limits: impl rusqlite::Params,
+) -> Result<Vec<(Timestamp, RunId)>> {
+    let mut statement = rows.prepare_cached(sql)?;
+    let found = statement.query_map(limits, |row| Ok((row.value(0)?, row.value(1)?)))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn waits(head: &Head) -> Option<Vec<u8>> {
+    if head.waits.is_empty() {
+        None
+    } else {
+        Some(codec::encode_names(&head.waits))
+    }
+}
+
+fn read(run: RunId, row: &Row<'_>) -> Result<HeadRow> {
+    let waits = match row
+        .get_ref(14)?
+        .as_blob_or_null()
+        .map_err(rusqlite::Error::from)?
+    {
+        Some(names) => codec::decode_names(names).or_damaged(|| format!("what {run} waits for"))?,
+        None => Vec::new(),
+    };
+    let head = Head {
+        status: row.text(2)?,
+        epoch: Epoch(row.value(3)?),
+        host: row.option::<HostId>(4)?,
+        generation: row.get(5)?,
+        next: Sequence(row.value(6)?),
+        journal_bytes: row.value(7)?,
+        due: row.option(8)?,
+        ready_since: row.option(9)?,
+        paused: row.get(10)?,
+        cancel_requested: row.get(11)?,
+        host_lost: row.get(12)?,
+        claims_without_progress: row.get(13)?,
+        waits,
+        sleeps: row.get(15)?,
+        inbox_last: EventId(row.value(16)?),
+        mailbox_events: row.value(17)?,
+        wake: row.option(18)?.map(EventId),
+        stuck_reason: row.get(19)?,
+        revision: row.value(20)?,
+        updated_at: row.value(21)?,
+    };
+    Ok(HeadRow {
+        tenant: TenantId(row.get(0)?),
+        tail: row.get::<_, Option<i64>>(1)?.map(RowId),
+        head,
+    })
+}

@@ -1,0 +1,117 @@
+//! Reads that join several tables. Each gets one snapshot, so what it returns was true at once.
+
+use rusqlite::Connection;
+use stepwell_core::id::{EventId, RunId, Sequence, TenantName};
+use stepwell_core::journal::Entry;
+use stepwell_core::run::Status;
+
+use super::fault::Result;
+use super::heads::HeadRow;
+use super::{heads, inbox, journal, runs, tenants, versions};
+use crate::inbox::Inbox;
+use crate::run::{RUNS_MAX, Run, RunFilter};
+
+pub(super) fn run(rows: &Connection, tenant: &TenantName, run: RunId) -> Result<Option<Run>> {
+    let id = tenants::find(rows, tenant)?;
+    match heads::find_of(rows, id, run)? {
+        Some(head) => assemble(rows, tenant, run, head).map(Some),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn runs(rows: &Connection, tenant: &TenantName, filter: &RunFilter) -> Result<Vec<Run>> {
+    let Some(id) = tenants::find(rows, tenant)? else {
+        return Ok(Vec::new());
+    };
+    let limit = filter.limit.min(RUNS_MAX);
+    let mut found = Vec::new();
+    let mut visit = |run| {
+        if found.len() >= limit {
+            return Ok(false);
+        }
+        let Some(head) = heads::find_of(rows, Some(id), run)? else {
+            return Ok(true);
+        };
+        if !filter.statuses.is_empty() && !filter.statuses.contains(&head.head.facts().visible()) {
+            return Ok(true);
+        }
+        if let Some(workflow) = &filter.workflow
+            && versions::pinned(rows, runs::version(rows, id, run)?)?.workflow != *workflow
+        {
+            return Ok(true);
+        }
+        found.push(assemble(rows, tenant, run, head)?);
+        Ok(found.len() < limit)
+    };
+    // Most runs of a tenant have completed; whoever asks for others is not made to pass them.
+    if filter.statuses.is_empty() || filter.statuses.contains(&Status::Completed) {
+        runs::scan(rows, id, filter.before, &mut visit)?;
+    } else {
+        heads::scan_notable(rows, id, filter.before, &mut visit)?;
+    }
+    Ok(found)
+}
+
+pub(super) fn history(
+    rows: &Connection,
+    tenant: &TenantName,
+    run: RunId,
+    from: Sequence,
+    limit: usize,
+) -> Result<Option<Vec<(Sequence, Entry)>>> {
+    let id = tenants::find(rows, tenant)?;
+    match heads::find_of(rows, id, run)? {
+        Some(head) => journal::read(rows, run, head.tail, (from, limit)).map(Some),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn journal(rows: &Connection, run: RunId) -> Result<Vec<Entry>> {
+    let Some(head) = heads::find(rows, run)? else {
+        return Ok(Vec::new());
+    };
+    let entries = journal::read(rows, run, head.tail, (Sequence(0), usize::MAX))?;
+    Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+}
+
+pub(super) fn inbox(rows: &Connection, run: RunId, after: EventId) -> Result<Inbox> {
+    let paused = heads::find(rows, run)?.is_some_and(|head| head.head.paused);
+    Ok(Inbox {
+        items: inbox::list(rows, run, after)?,
+        paused,
+    })
+}
+
+fn assemble(rows: &Connection, tenant: &TenantName, run: RunId, row: HeadRow) -> Result<Run> {
+    let HeadRow {
+        tenant: id,
+        tail,
+        head,
+    } = row;
+    let stored = runs::load(rows, id, run)?;
+    let pin = versions::pinned(rows, stored.version)?;
+    let ending = if head.status.is_final() {
+        journal::ending(rows, run, tail)?
+    } else {
+        None
+    };
+    Ok(Run {
+        run,
+        tenant: tenant.clone(),
+        workflow: pin.workflow,
+        label: pin.label,
+        digest: pin.digest,
+        generation: head.generation,
+        status: head.facts().visible(),
+        created_at: stored.created_at,
+        updated_at: head.updated_at,
+        due: head.due,
+        entries: head.next,
+        journal_bytes: head.journal_bytes,
+        input: stored.input,
+        ending,
+        stuck_reason: head.stuck_reason,
+        host: head.host,
+        revision: head.revision,
+    })
+}

@@ -1,0 +1,87 @@
+//! Appends entries to a journal: the path of every step.
+
+use crate::append::{Append, Then};
+use crate::error::Error;
+use crate::head::{Effect, effects};
+use crate::sqlite::fault::{Fault, Result};
+use crate::sqlite::generations::{self, GenerationRow};
+use crate::sqlite::heads::{self, HeadRow};
+use crate::sqlite::journal::{self, Place};
+use crate::sqlite::writer::Tx;
+use crate::sqlite::{events, inbox, published, runs};
+use stepwell_core::run::Status;
+
+/// `entries` is the append's row, encoded; empty if it has none.
+pub(in crate::sqlite) fn append(tx: &mut Tx<'_>, append: &Append, entries: &[u8]) -> Result<()> {
+    let rows = tx.rows();
+    let run = append.run;
+    let mut row = heads::find(rows, run)?.ok_or(Error::LeaseLost {
+        run,
+        epoch: append.epoch,
+    })?;
+    row.head.check(append)?;
+    let met = match row.head.asks_for_unseen(append) {
+        Some(suspension) => inbox::has_met(rows, run, append.inbox_seen, suspension)?,
+        None => false,
+    };
+
+    if !entries.is_empty() {
+        let place = Place {
+            tenant: row.tenant,
+            run,
+            generation: row.head.generation,
+            first: append.next,
+            previous: row.tail,
+        };
+        row.tail = Some(journal::insert(rows, place, entries)?);
+        write_effects(tx, append, &row)?;
+    }
+    if row.head.wake.is_some() {
+        inbox::take_wakes(rows, run, append.inbox_seen)?;
+    }
+    let ran = row.head.status == Status::Running;
+    if let Some(input) = append.continued() {
+        let tail = row
+            .tail
+            .ok_or_else(|| Fault::damaged(format!("the journal of {run}"), "it ended empty"))?;
+        let began = runs::load(rows, row.tenant, run)?;
+        generations::insert(
+            rows,
+            &GenerationRow {
+                tenant: row.tenant,
+                run,
+                generation: row.head.generation,
+                ended_at: append.at,
+                entries: append.next.plus(append.entries.len()),
+                tail,
+                began: &began,
+            },
+        )?;
+        runs::replace_input(rows, (row.tenant, run), append.at, input)?;
+        row.tail = None;
+    }
+    let change = row.head.advance(append, entries.len() as u64, met);
+    if ran && append.then == Then::Run {
+        heads::run_on(rows, run, &row)?;
+    } else {
+        heads::update(rows, run, &row)?;
+    }
+    tx.touched(run, change);
+    tx.appended(append.entries.len());
+    Ok(())
+}
+
+fn write_effects(tx: &Tx<'_>, append: &Append, row: &HeadRow) -> Result<()> {
+    let (rows, run) = (tx.rows(), append.run);
+    for effect in effects(&append.entries) {
+        match effect {
+            Effect::Publish { key, value, at } => {
+                published::put(rows, (row.tenant, run), key, value, at)?
+            }
+            Effect::TakeEvent { event } => inbox::take(rows, run, event)?,
+            Effect::Reply { event, answer } => events::reply(rows, run, event, answer)?,
+            Effect::TakeCancel => inbox::take_cancel(rows, run)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! The one thread that writes, and group commit.
+//!
+//! ```text
+//! take a command, and all that queued behind it ─► BEGIN IMMEDIATE ─► execute each ─► COMMIT (sync)
+//!        ▲                                                                              │
+//!        └─────────────── answer each ◄── tell hosts and watchers ◄─────────────────────┘
+//! ```
+//!
+//! A command checks its conditions before it writes, so one that is refused leaves nothing behind
+//! and needs no savepoint. One that fails after it has begun to write (a bug, a damaged page)
+//! makes the writer roll the whole transaction back and execute the others again, now each in a
+//! savepoint of its own. When the commit fails, all of them fail, and nothing is visible.
+
+mod batch;
+mod command;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use self::batch::Batch;
+pub(super) use self::batch::Tx;
+use self::command::{Call, Command};
+use super::fault::{Result, from_sqlite};
+use super::log_queue::LogQueue;
+use crate::change::Counts;
+use crate::error::Error;
+use crate::log::LogLine;
+use crate::notices::Notices;
+
+/// Commands in one transaction: bounds how long the first of them waits for the last.
+const BATCH_MAX: usize = 4_096;
+/// Commands that may wait. Each belongs to a caller who waits for it, so this is met only when
+/// callers pile up without end; then they are told at once rather than after a long wait.
+const QUEUE_MAX: usize = 262_144;
+/// How long log lines wait for a commit to go along with before they get one of their own.
+const LOGS_WAIT: Duration = Duration::from_millis(50);
+const STATEMENTS_MAX: usize = 128;
+
+/// Handle of the writer thread. Dropping it waits for the commit in progress.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// `None` only while it is being dropped.
+    queue: Option<Sender<Wakeup>>,
+    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+/// What the thread and its handle both see.
+#[derive(Debug)]
+struct Shared {
+    notices: Arc<Notices>,
+    logs: LogQueue,
+    queued: AtomicUsize,
+    commits: AtomicU64,
+    entries: AtomicU64,
+}
+
+enum Wakeup {
+    Command(Box<dyn Command>),
+    /// Log lines wait.
+    Logs,
+}
+
+/// Settings of the connection that writes.
+pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // Readers never block, and a commit appends to one file and syncs that.
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    // Every commit is synced: without it, a power cut takes commits that were acknowledged.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // 64 MiB: the heads of some hundred thousand runs that change.
+    connection.pragma_update(None, "cache_size", -64 * 1024)?;
+    // Pages, that is 32 MiB: fewer checkpoints write a page that many commits change less often.
+    connection.pragma_update(None, "wal_autocheckpoint", 8_192)?;
+    // What a burst has made of it is given back.
+    connection.pragma_update(None, "journal_size_limit", 128 * 1024 * 1024)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(())
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(super) fn start(
+        connection: Connection,
+        notices: Arc<Notices>,
+    ) -> std::result::Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            notices,
+            logs: LogQueue::default(),
+            queued: AtomicUsize::new(0),
+            commits: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+        });
+        let (queue, wakeups) = mpsc::channel();
+        let thread = {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name("stepwell-writer".to_owned())
+                .spawn(move || run(&connection, &wakeups, &shared))
+                .map_err(|error| Error::Unavailable {
+                    action: "start its writer",
+                    detail: error.to_string(),
+                })?
+        };
+        Ok(Self {
+            queue: Some(queue),
+            thread: Some(thread),
+            shared,
+        })
+    }
+
+    /// Executes `work` in a transaction and answers once that is durable.
+    ///
+    /// `work` may run more than once, each time on what is left after the time before was rolled
+    /// back.
+    pub(super) async fn call<T, F>(
+        &self,
+        action: &'static str,
+        work: F,
+    ) -> std::result::Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        let queued = self.shared.queued.fetch_add(1, Ordering::Relaxed);
+        if queued >= QUEUE_MAX {
+            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+            let detail = format!("{queued} calls wait for the disk already; try again later");
+            return Err(Error::Unavailable { action, detail });
+        }
+        let (reply, answer) = oneshot::channel();
+        if self
+            .send(Wakeup::Command(Box::new(Call::new(action, work, reply))))
+            .is_err()
+        {
+            return Err(Error::Unavailable {
+                action,
+                detail: "the writer has stopped".to_owned(),
+            });
+        }
+        answer.await.unwrap_or_else(|_| {
+            Err(Error::Unknown {
+                action,
+                detail: "the writer stopped before it answered".to_owned(),
+            })
+        })
+    }
+
+    /// Leaves log lines for a later commit.
+    pub(super) fn queue_logs(&self, lines: Vec<LogLine>) {
+        if self.shared.logs.put(lines).first {
+            // A writer that has stopped keeps no log either.
+            let _ = self.send(Wakeup::Logs);
+        }
+    }
+
+    /// Returns once all lines that were queued before are durable.
+    pub(super) async fn flush_logs(&self) -> std::result::Result<(), Error> {
+        if self.shared.logs.is_empty() {
+            return Ok(());
+        }
+        self.call("write log lines", |_| Ok(())).await
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            commits: self.shared.commits.load(Ordering::SeqCst),
+            entries: self.shared.entries.load(Ordering::SeqCst),
+        }
+    }
+
+    fn send(&self, wakeup: Wakeup) -> std::result::Result<(), ()> {
+        self.queue.as_ref().ok_or(())?.send(wakeup).map_err(|_| ())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // It has said so itself if it panicked.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread: until the handle is dropped and everything that queued is written.
+fn run(connection: &Connection, wakeups: &Receiver<Wakeup>, shared: &Shared) {
+    let mut commands: Vec<Box<dyn Command>> = Vec::new();
+    let mut logs_due: Option<Instant> = None;
+    loop {
+        let wakeup = match logs_due {
+            None => wakeups.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => wakeups.recv_timeout(due.saturating_duration_since(Instant::now())),
+        };
+        match wakeup {
+            Ok(Wakeup::Command(command)) => commands.push(command),
+            Ok(Wakeup::Logs) => {
+                logs_due.get_or_insert_with(|| Instant::now() + LOGS_WAIT);
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                if !shared.logs.is_empty() {
+                    commit(connection, &mut commands, shared);
+                }
+                return;
+            }
+        }
+        while commands.len() < BATCH_MAX {
+            match wakeups.try_recv() {
+                Ok(Wakeup::Command(command)) => commands.push(command),
+                // They go along with this batch.
+                Ok(Wakeup::Logs) => {}
+                Err(_) => break,
+            }
+        }
+        logs_due = None;
+        shared.queued.fetch_sub(commands.len(), Ordering::Relaxed);
+        commit(connection, &mut commands, shared);
+    }
+}
+
+/// Executes the commands in one transaction, commits, tells and answers.
+fn commit(connection: &Connection, commands: &mut Vec<Box<dyn Command>>, shared: &Shared) {
+    let lines = shared.logs.take();
+    let batch = Batch::new(connection);
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| batch.write(commands, &lines)));
+    let outcome = match done {
+        Ok(Ok(written)) => {
+            shared.commits.fetch_add(written.commits, Ordering::SeqCst);
+            shared.entries.fetch_add(written.entries, Ordering::SeqCst);
+            // Told before answered: whoever made the change finds it among the changes.
+            shared.notices.send(&written.changes, &written.touched);
+            Ok(())
+        }
+        Ok(Err(error)) => {
+            tracing::error!(%error, commands = commands.len(), "a transaction was not written");
+            Err(from_sqlite("write", &error))
+        }
+        Err(_) => {
+            tracing::error!(
+                commands = commands.len(),
+                "the writer panicked; its transaction is lost"
+            );
+            let _ = connection.execute_batch("ROLLBACK");
+            Err(Error::Unknown {
+                action: "write",
+                detail: "the writer panicked".to_owned(),
+            })
+        }
+    };
+    for command in commands.drain(..) {
+        command.answer(outcome.as_ref().map(|()| ()));
+    }
+}
