@@ -42,6 +42,12 @@ pub use timestamp::Timestamp;
 /// The futures crate's `select_biased!`
 pub use futures_util::select_biased as select;
 
+/// Many futures at once, from the futures crate: all of these poll in a fixed order.
+pub mod futures {
+    pub use futures_util::future::{join_all, try_join_all};
+    pub use futures_util::stream::{FuturesOrdered, FuturesUnordered, StreamExt, TryStreamExt};
+}
+
 /// What the macros expand to. Not part of the interface.
 #[doc(hidden)]
 pub mod __private {
