@@ -11,8 +11,10 @@
 )]
 
 mod attempts;
+mod histories;
 mod matching;
 mod outside;
+mod simulation;
 
 use super::{Ask, Error, Replay, SelectAnswer, StepAnswer, StepAsk};
 use crate::id::{EventId, Operation};
