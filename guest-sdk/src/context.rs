@@ -80,6 +80,9 @@ impl Ctx {
     ///
     /// A name may be used again; `charge` in a loop is recorded as `charge`, `charge#2`, …
     ///
+    /// The body's error is always a [`Failure`], so that `?` on any other error works without a
+    /// type being spelt out; `Ok(other()?)` converts the result of a function of yours.
+    ///
     /// ```
     /// use stepwell_sdk::{Ctx, Error, Retry, http, workflow};
     ///
@@ -93,6 +96,24 @@ impl Ctx {
     ///     .timeout("30 seconds")
     ///     .await
     /// }
+    /// ```
+    ///
+    /// A body that changes what it captured does not compile, since an attempt that was lost would
+    /// have changed it too:
+    ///
+    /// ```compile_fail,E0594
+    /// # use stepwell_sdk::{Ctx, Error, workflow};
+    /// # /// Counts.
+    /// # #[workflow]
+    /// # async fn count(ctx: Ctx) -> Result<u32, Error> {
+    /// let mut count = 0;
+    /// ctx.step("count", || {
+    ///     count += 1;
+    ///     Ok(())
+    /// })
+    /// .await?;
+    /// # Ok(count)
+    /// # }
     /// ```
     pub fn step<T, F>(&self, name: &str, body: F) -> Step<impl Fn(&Attempt) -> Result<T, Failure>>
     where

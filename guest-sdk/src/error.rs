@@ -84,6 +84,16 @@ pub enum AttemptEnd {
     Cancelled,
 }
 
+impl NextInput {
+    /// The input, for a test to look at.
+    ///
+    /// # Errors
+    /// It is not a `T`.
+    pub fn read<T: serde::de::DeserializeOwned + 'static>(&self) -> Result<T, Failure> {
+        payload::decode(&self.0, "the input to go on with")
+    }
+}
+
 impl Error {
     /// Whether the run has been asked to stop.
     pub fn is_cancelled(&self) -> bool {
@@ -225,6 +235,8 @@ impl fmt::Display for StepError {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
     use super::*;
 
     fn given_up() -> StepError {

@@ -39,7 +39,8 @@ pub struct Failure {
     pub retryable: bool,
     /// The failing side's own wish for when to try again; it overrides the backoff.
     pub retry_after: Option<Duration>,
-    details: Option<types::Payload>,
+    /// Boxed, so that a result that holds an error stays small.
+    details: Option<Box<types::Payload>>,
 }
 
 impl Failure {
@@ -87,7 +88,7 @@ impl Failure {
     #[must_use]
     pub fn details<T: Serialize + 'static>(mut self, value: &T) -> Self {
         match payload::encode(value, "details") {
-            Ok(details) => self.details = Some(details),
+            Ok(details) => self.details = Some(Box::new(details)),
             Err(error) => self.message = format!("{} ({})", self.message, error.message),
         }
         self
@@ -109,7 +110,7 @@ impl Failure {
             message: wire.message,
             retryable: wire.retryable,
             retry_after: wire.retry_after.map(Duration::from_millis),
-            details: wire.details,
+            details: wire.details.map(Box::new),
         }
     }
 
@@ -119,7 +120,7 @@ impl Failure {
             message: self.message,
             retryable: self.retryable,
             retry_after: self.retry_after.map(whole_ms),
-            details: self.details,
+            details: self.details.map(|details| *details),
         }
     }
 }
@@ -145,6 +146,8 @@ impl<E: std::error::Error> From<E> for Failure {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
     use super::*;
 
     #[test]

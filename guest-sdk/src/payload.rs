@@ -98,6 +98,8 @@ pub(crate) fn decode<T: DeserializeOwned + 'static>(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
     use super::*;
     use std::collections::BTreeMap;
 

@@ -153,6 +153,8 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
     use super::*;
 
     #[test]

@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::FusedFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::bindings::stepwell::workflow::durable::{self, Outcome};
 use crate::error::Error;
@@ -24,7 +26,8 @@ pub struct Sleep {
 }
 
 /// Why a sleep ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Wake {
     /// Its time came.
     Elapsed,

@@ -94,6 +94,8 @@ fn check_name(name: &LitStr) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
     use super::*;
     use quote::quote;
 

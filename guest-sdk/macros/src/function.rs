@@ -55,11 +55,14 @@ pub(crate) fn check_plain(function: &ItemFn, what: &str) -> Result<(), Error> {
 
 /// The types of the parameters.
 pub(crate) fn parameters(function: &ItemFn) -> Vec<&Type> {
-    let typed = |parameter| match parameter {
-        &FnArg::Typed(ref typed) => Some(&*typed.ty),
-        FnArg::Receiver(_) => None,
-    };
     function.sig.inputs.iter().filter_map(typed).collect()
+}
+
+fn typed(parameter: &FnArg) -> Option<&Type> {
+    match parameter {
+        FnArg::Typed(typed) => Some(&typed.ty),
+        FnArg::Receiver(_) => None,
+    }
 }
 
 /// The return type; `what` and `expected` are for the message.
@@ -91,6 +94,8 @@ pub(crate) fn is_named(found: &Type, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
     use super::*;
     use syn::parse_quote;
 

@@ -1,7 +1,7 @@
 //! `#[task]`: a function that becomes a task.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, ItemFn, Type};
 
@@ -46,6 +46,10 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         .partition(|attribute| attribute.path().is_ident("doc"));
     function.attrs = attributes;
 
+    // With the author's place, so that a type that does not fit is underlined there.
+    let returned =
+        quote_spanned!(output.span()=> <#output as ::stepwell_sdk::__private::TaskResult>::Output);
+
     Ok(quote! {
         #(#documentation)*
         #[allow(non_camel_case_types, reason = "named after its function")]
@@ -68,7 +72,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
 
         impl ::stepwell_sdk::Task for #identifier {
             type Input = #input;
-            type Output = <#output as ::stepwell_sdk::__private::TaskResult>::Output;
+            type Output = #returned;
             const NAME: &'static str = #name;
             const SUMMARY: &'static str = #summary;
 

@@ -1,7 +1,7 @@
 //! `#[workflow]`: an async function that becomes a workflow.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, ItemFn};
 
@@ -39,12 +39,14 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         .filter(|attribute| attribute.path().is_ident("doc"));
     let visibility = &function.vis;
     let events = arguments.events;
-    // Written once more so that a type that does not fit is underlined in the author's code.
     let input_is_unused = if call.to_string() == "ctx" {
         quote!(let () = input;)
     } else {
         quote!()
     };
+
+    // With the author's place, so that a type that does not fit is underlined there.
+    let returned = quote_spanned!(output.span()=> <#output as ::stepwell_sdk::__private::WorkflowResult>::Output);
 
     Ok(quote! {
         #function
@@ -56,7 +58,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
 
         impl ::stepwell_sdk::Workflow for #identifier {
             type Input = #input;
-            type Output = <#output as ::stepwell_sdk::__private::WorkflowResult>::Output;
+            type Output = #returned;
             const NAME: &'static str = #name;
             const SUMMARY: &'static str = #summary;
 
@@ -83,6 +85,8 @@ pub(crate) fn plain(identifier: &syn::Ident) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
     use super::*;
 
     fn check(item: TokenStream, expected: &str) {

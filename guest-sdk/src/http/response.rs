@@ -45,7 +45,7 @@ impl Response {
         self
     }
 
-    pub(crate) fn to_request(mut self, name: String) -> Self {
+    pub(crate) fn answering(mut self, name: String) -> Self {
         self.request = name;
         self
     }
@@ -173,6 +173,8 @@ fn retry_after(wish: &str, now: SystemTime) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may")]
+
     use super::*;
 
     #[test]
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_body_that_is_not_what_was_expected_is_quoted() {
-        let response = Response::new(200, "<html>").to_request("GET http://shop/".to_owned());
+        let response = Response::new(200, "<html>").answering("GET http://shop/".to_owned());
         let failure = response.json::<u32>().unwrap_err();
         assert_eq!(
             failure.message,

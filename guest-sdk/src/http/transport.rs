@@ -39,7 +39,7 @@ pub(super) fn exchange(request: &Request, url: &Url<'_>) -> Result<Response, Fai
     let incoming = exchange.wait(&incoming)?;
     let headers = incoming.headers().entries();
     let mut response =
-        Response::new(incoming.status(), exchange.read(&incoming)?).to_request(request.name());
+        Response::new(incoming.status(), exchange.read(&incoming)?).answering(request.name());
     response.headers = headers
         .into_iter()
         .map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned()))

@@ -69,7 +69,10 @@ async fn cancel(ctx: Ctx, plan: Plan) -> Result<u32, Error> {
         Place::Sleep => vec![sleep().await],
         Place::Backoff => vec![backoff().await],
         Place::Steps => vec![loop {
-            let body = || Ok(std::thread::sleep(Duration::from_millis(plan.step_ms)));
+            let body = || {
+                std::thread::sleep(Duration::from_millis(plan.step_ms));
+                Ok(())
+            };
             if let Err(error) = ctx.step("work", body).await {
                 break Err(error);
             }
