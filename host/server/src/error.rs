@@ -15,6 +15,7 @@ use serde_json::Value;
 use stepwell_core::id::RunId;
 use stepwell_core::run::{Status, Verb};
 use stepwell_engine::{register, start};
+use stepwell_sandbox::Rejected;
 
 use crate::wire;
 
@@ -213,8 +214,15 @@ impl From<stepwell_store::Error> for Problem {
                 "the store cannot be used; its operator finds the reason in the log",
                 &error,
             ),
+            Error::Unknown { .. } => Self::hidden(
+                Kind::Unavailable,
+                "the store does not say whether this was written; look before you send it again, or send it with a key",
+                &error,
+            ),
             // Answers to the host that drives a run; no request is answered with them.
-            Error::LeaseLost { .. } | Error::CancelRequested { .. } => Self::hidden(
+            Error::LeaseLost { .. }
+            | Error::CancelRequested { .. }
+            | Error::NoSuchVersion { .. } => Self::hidden(
                 Kind::Internal,
                 "the host met an error that no request should; please report it",
                 &error,
@@ -250,13 +258,47 @@ impl From<register::Error> for Problem {
         use register::Error;
         let detail = error.to_string();
         match error {
-            Error::Rejected(_) => Self::new(Kind::ComponentRejected, detail),
+            Error::Rejected(rejected) => rejected.into(),
+            // Says nothing about the component.
+            Error::Sandbox(error) => Self::hidden(
+                Kind::Unavailable,
+                "the sandbox cannot check a component now; nothing was written, so try again",
+                &error,
+            ),
             Error::Conflict { digest, .. } => {
                 Self::new(Kind::VersionConflict, detail).with("digest", digest.to_string())
             }
             Error::Environment { .. } => Self::new(Kind::BadRequest, detail),
             Error::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<Rejected> for Problem {
+    fn from(rejected: Rejected) -> Self {
+        let detail = rejected.to_string();
+        let reason = match &rejected {
+            Rejected::TooLarge { size, limit } => {
+                return Self::new(Kind::TooLarge, detail)
+                    .with("found_bytes", *size)
+                    .with("limit_bytes", *limit);
+            }
+            Rejected::NotWebAssembly => "not-webassembly",
+            Rejected::CoreModule => "core-module",
+            Rejected::Invalid(_) => "invalid",
+            Rejected::ForbiddenImport { .. } => "forbidden-import",
+            Rejected::ContractVersion { .. } => "contract-version",
+            Rejected::MissingExport { .. } => "missing-export",
+            Rejected::Unlinkable(_) => "unlinkable",
+            Rejected::CompilerFailed => "compiler-failed",
+            Rejected::DescribeTrapped(_) => "describe-trapped",
+            Rejected::ManifestTooLarge { .. } => "manifest-too-large",
+            Rejected::NoWorkflow => "no-workflow",
+            Rejected::BadName { .. } => "bad-name",
+            Rejected::DuplicateName { .. } => "duplicate-name",
+            Rejected::BadSchema { .. } => "bad-schema",
+        };
+        Self::new(Kind::ComponentRejected, detail).with("reason", reason)
     }
 }
 

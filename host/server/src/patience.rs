@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell_core::id::RunId;
+use stepwell_core::run::Status;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
@@ -15,6 +16,11 @@ use crate::server::Server;
 
 /// The longest that a request waits; a longer wish counts as this one.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Whether a run needs nobody's patience: it has ended, or is stuck until an operator acts.
+pub(crate) fn is_settled(status: Status) -> bool {
+    status.is_final() || status == Status::Stuck
+}
 
 /// How long one request is still willing to wait for news of its run.
 #[derive(Debug)]

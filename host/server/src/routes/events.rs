@@ -16,7 +16,7 @@ use super::runs::payload;
 use crate::body::{JsonRequest, JsonResponse};
 use crate::error::{Kind, Problem};
 use crate::extract::{Path, Query, Segment, Tenant, bad};
-use crate::patience::Patience;
+use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
 
@@ -59,7 +59,7 @@ pub(super) async fn send(
     JsonRequest(request): JsonRequest<wire::Send>,
 ) -> Result<impl IntoResponse, Problem> {
     let payload = payload("payload", request.payload, request.payload_base64)?;
-    let limits = Limits::default();
+    let limits = &server.engine().config().limits;
     if payload.size_bytes() > limits.payload_bytes_max {
         let (found, max) = (payload.size_bytes(), limits.payload_bytes_max);
         let detail = format!("the payload has {found} bytes; the payload limit is {max}");
@@ -137,7 +137,7 @@ pub(super) struct EventQuery {
 }
 
 /// `GET /v1/runs/{run}/events/{event}`: the event; with `wait_ms`, once the workflow has answered it
-/// or has ended.
+/// or has ended or is stuck.
 pub(super) async fn get(
     State(server): State<Server>,
     Tenant(tenant): Tenant,
@@ -159,7 +159,7 @@ pub(super) async fn get(
                     format!("run {id} has no event {event}; `GET /v1/runs/{id}/events` lists them"),
                 )
             })?;
-        if found.reply.is_some() || run.status.is_final() || !patience.next_look().await {
+        if found.reply.is_some() || is_settled(run.status) || !patience.next_look().await {
             return Ok(JsonResponse(wire::Event::from(found)));
         }
     }

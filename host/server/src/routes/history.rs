@@ -10,7 +10,7 @@ use super::find;
 use crate::body::JsonResponse;
 use crate::error::Problem;
 use crate::extract::{Path, Query, Tenant, bad};
-use crate::patience::Patience;
+use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
 
@@ -31,8 +31,8 @@ pub(super) struct HistoryQuery {
     wait_ms: Option<u64>,
 }
 
-/// `GET /v1/runs/{run}/history`: with `wait_ms`, once there is an entry from `from` on, or never
-/// will be, or the run has gone on with a fresh journal.
+/// `GET /v1/runs/{run}/history`: with `wait_ms`, once there is an entry from `from` on, or
+/// the run has ended, is stuck, or has gone on with a fresh journal.
 pub(super) async fn get(
     State(server): State<Server>,
     Tenant(tenant): Tenant,
@@ -51,7 +51,7 @@ pub(super) async fn get(
     let mut patience = Patience::new(&server, id, query.wait_ms)?;
     loop {
         let run = find(&server, &tenant, id).await?;
-        let is_told = run.entries > from || run.status.is_final() || run.generation != generation;
+        let is_told = run.entries > from || is_settled(run.status) || run.generation != generation;
         if is_told || !patience.next_look().await {
             let entries = page(&server, &tenant, id, from, limit).await?;
             return Ok(JsonResponse(wire::History::page(&run, from, entries)));

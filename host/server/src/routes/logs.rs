@@ -8,7 +8,7 @@ use super::find;
 use crate::body::JsonResponse;
 use crate::error::Problem;
 use crate::extract::{Path, Query, Tenant, bad};
-use crate::patience::Patience;
+use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
 
@@ -26,7 +26,7 @@ pub(super) struct LogsQuery {
 }
 
 /// `GET /v1/runs/{run}/logs`: with `wait_ms`, once there is a line after `after`, or the run has
-/// ended.
+/// ended or is stuck.
 pub(super) async fn get(
     State(server): State<Server>,
     Tenant(tenant): Tenant,
@@ -50,7 +50,7 @@ pub(super) async fn get(
             .store()
             .logs(&tenant, id, after, limit)
             .await?;
-        if !lines.is_empty() || run.status.is_final() || !patience.next_look().await {
+        if !lines.is_empty() || is_settled(run.status) || !patience.next_look().await {
             return Ok(JsonResponse(wire::Logs::page(&run, after, lines)));
         }
     }

@@ -16,7 +16,7 @@ use super::find;
 use crate::body::{JsonRequest, JsonResponse};
 use crate::error::Problem;
 use crate::extract::{Path, Query, Tenant, bad};
-use crate::patience::Patience;
+use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
 
@@ -211,7 +211,7 @@ pub(super) async fn wait(
     let mut patience = Patience::new(&server, id, Some(query.wait_ms.unwrap_or(u64::MAX)))?;
     loop {
         let run = find(&server, &tenant, id).await?;
-        if run.status.is_final() || run.status == Status::Stuck || !patience.next_look().await {
+        if is_settled(run.status) || !patience.next_look().await {
             return Ok(JsonResponse(wire::Run::from(&run)));
         }
     }

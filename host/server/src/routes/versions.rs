@@ -6,7 +6,6 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use stepwell_core::id::{VersionLabel, WorkflowName};
-use stepwell_core::limits::Limits;
 use stepwell_engine::register::Registration;
 
 use crate::body::{self, JsonResponse};
@@ -45,7 +44,7 @@ pub(super) async fn register(
     let component = body::read(
         &parts.headers,
         body,
-        Limits::default().component_bytes_max,
+        server.engine().config().limits.component_bytes_max,
         UPLOAD_TIMEOUT,
     )
     .await?;

@@ -1,0 +1,239 @@
+//! What may be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use stepwell_server::wire::{Instant, Span};
+
+use crate::exit;
+
+/// Durable workflows as WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "stepwell", version, about, after_help = exit::HELP, max_term_width = 100)]
+#[command(propagate_version = true, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Where the server is
+    #[arg(
+        long,
+        global = true,
+        env = "STEPWELL_SERVER",
+        default_value = "http://127.0.0.1:7117",
+        value_name = "URL"
+    )]
+    pub(crate) server: String,
+
+    /// Whose workflows and runs
+    #[arg(
+        long,
+        global = true,
+        env = "STEPWELL_TENANT",
+        default_value = "default",
+        value_name = "NAME"
+    )]
+    pub(crate) tenant: String,
+
+    /// Print one JSON document for programs instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server
+    Serve(Serve),
+    /// Build a workflow crate into a component, and check it
+    Build(Build),
+    /// Register a component's workflows under a version
+    Register(Register),
+    /// List registered versions
+    Versions,
+    /// Start a run
+    Start(Start),
+    /// Send an event to a run
+    Send(Send),
+    /// Draw a run: its operations in time, what it publishes, how it ended
+    Show(Show),
+    /// List runs, newest first
+    List(List),
+    /// Print a run's log
+    Logs(Logs),
+    /// Ask a run to stop; it may clean up for a while
+    Cancel(Stop),
+    /// Stop a run at once, without clean-up
+    Terminate(Stop),
+    /// Hold a run before its next operation
+    Pause(Verb),
+    /// Let a paused or stuck run go on
+    Resume(Verb),
+    /// End a run's sleep early
+    Wake(Verb),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The folder that everything is kept in; made if it is not there
+    #[arg(
+        long,
+        env = "STEPWELL_DATA",
+        default_value = "./stepwell-data",
+        value_name = "FOLDER"
+    )]
+    pub(crate) data: PathBuf,
+
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:7117", value_name = "ADDRESS")]
+    pub(crate) listen: String,
+
+    /// Where runs are kept
+    #[arg(long, value_enum, default_value_t = StoreKind::Sqlite)]
+    pub(crate) store: StoreKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StoreKind {
+    /// In a file of the data folder
+    Sqlite,
+    /// In memory: nothing survives a restart
+    Memory,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Build {
+    /// The folder of the workflow crate
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+
+    /// Where to put the component; `<name>.wasm` in the current folder if absent
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Register {
+    /// The component
+    pub(crate) file: PathBuf,
+
+    /// The label of all its workflows, for example 1.0
+    #[arg(long = "version", id = "label", value_name = "LABEL")]
+    pub(crate) label: String,
+
+    /// An environment variable that its runs see; may be given several times
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    pub(crate) environment: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// The workflow
+    pub(crate) workflow: String,
+
+    /// A version other than the workflow's default
+    #[arg(long = "version", id = "label", value_name = "LABEL")]
+    pub(crate) label: Option<String>,
+
+    /// What the workflow is given, as JSON; `-` reads it from standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub(crate) input: Option<String>,
+
+    /// A file with the JSON that the workflow is given
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+    pub(crate) input_file: Option<PathBuf>,
+
+    /// An idempotency key: at most one run starts with it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+
+    /// When it may begin, for example 2026-03-01T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<Instant>,
+
+    /// How much later it may begin, for example "5 minutes"
+    #[arg(long, value_name = "SPAN", conflicts_with = "at")]
+    pub(crate) after: Option<Span>,
+
+    /// Follow the run to its end, and print its result
+    #[arg(long, short)]
+    pub(crate) wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// The run
+    pub(crate) run: String,
+
+    /// The event's name
+    pub(crate) event: String,
+
+    /// What to send, as JSON; `-` reads it from standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub(crate) payload: Option<String>,
+
+    /// A delivery key: the event is delivered at most once with it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+
+    /// Wait until the workflow has answered it, and print the answer
+    #[arg(long, short)]
+    pub(crate) wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The run, or `latest`
+    pub(crate) run: String,
+
+    /// Show what each operation returned, too
+    #[arg(long)]
+    pub(crate) values: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only of this workflow
+    #[arg(long)]
+    pub(crate) workflow: Option<String>,
+
+    /// Only in this status; several with commas between them
+    #[arg(long)]
+    pub(crate) status: Option<String>,
+
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) limit: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// The run, or `latest`
+    pub(crate) run: String,
+
+    /// Go on until the run has ended
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stop {
+    /// The run
+    pub(crate) run: String,
+
+    /// Why; kept with the run
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verb {
+    /// The run
+    pub(crate) run: String,
+}
