@@ -286,6 +286,8 @@ impl FromStr for EventId {
         text.strip_prefix("evt_")
             .and_then(|number| number.parse().ok())
             .map(Self)
+            // One text for each id: neither `evt_+1` nor `evt_01`.
+            .filter(|id| id.to_string() == text)
             .ok_or_else(|| Error::Event { found: cut(text) })
     }
 }
@@ -311,6 +313,14 @@ mod tests {
                 .parse::<RunId>()
                 .is_err()
         );
+    }
+
+    #[test]
+    fn an_event_id_has_one_text_only() {
+        assert_eq!("evt_10".parse(), Ok(EventId(10)));
+        for other in ["evt_+10", "evt_010", "evt_", "evt_1 ", "10", "run_10"] {
+            assert!(other.parse::<EventId>().is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -359,15 +359,15 @@ impl Record {
         }
     }
 
-    /// Whether this shows that the run got further. The start and the loss of an attempt do not:
-    /// a run that takes its host down every time leaves just these.
+    /// Whether this shows that the run got further. The start and the loss of an attempt do not,
+    /// nor the end of the backoff between two: a run that takes its host down every time leaves
+    /// just these. An attempt that ended by itself does.
     pub fn is_progress(&self) -> bool {
         match self {
-            Self::AttemptStarted { .. } => false,
+            Self::AttemptStarted { .. } | Self::BackoffOver { .. } => false,
             Self::AttemptEnded { end, .. } => *end != AttemptEnd::HostLost,
             Self::Opened { .. }
             | Self::Refused { .. }
-            | Self::BackoffOver { .. }
             | Self::StepCompleted { .. }
             | Self::StepFailed { .. }
             | Self::Slept { .. }
@@ -380,5 +380,38 @@ impl Record {
             | Self::CancelDelivered { .. }
             | Self::Ended(_) => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_takes_its_host_down_every_time_makes_no_progress() {
+        let operation = Operation(0);
+        let ended = |end| Record::AttemptEnded {
+            operation,
+            name: "charge".to_owned(),
+            number: 1,
+            end,
+            cause: Failure::retryable("", ""),
+            retry_at: Timestamp::EPOCH,
+            deadline_at: None,
+        };
+        let started = Record::AttemptStarted {
+            operation,
+            name: "charge".to_owned(),
+            number: 2,
+            deadline_at: None,
+        };
+        let lives = [
+            ended(AttemptEnd::HostLost),
+            Record::BackoffOver { operation },
+            started,
+        ];
+        assert!(!lives.iter().any(Record::is_progress));
+        assert!(ended(AttemptEnd::Failed).is_progress());
+        assert!(ended(AttemptEnd::Trapped).is_progress());
     }
 }

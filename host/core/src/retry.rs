@@ -216,8 +216,10 @@ impl Policy {
         };
         let capped = full.min(self.delay_max);
         let drawn = self.jitter.clamp(0.0, 1.0) * (1.0 - draw.clamp(0.0, 1.0));
-        // Full jitter draws from (0, capped]; none keeps it whole.
-        capped.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) + drawn)
+        // Full jitter draws from (0, capped]; none keeps it whole. Fails only for a cap so near the
+        // longest Duration that a double rounds it up.
+        let share = 1.0 - self.jitter.clamp(0.0, 1.0) + drawn;
+        Duration::try_from_secs_f64(capped.as_secs_f64() * share).unwrap_or(capped)
     }
 }
 
@@ -325,13 +327,13 @@ mod tests {
         }
 
         #[test]
-        fn no_setting_panics(factor: f64, jitter: f64, draw: f64, delay_ms: u64, attempts: u32) {
+        fn no_setting_panics(factor: f64, jitter: f64, draw: f64, delay_ms: u64, attempts: u32, capped: bool) {
             let policy = Policy {
                 attempts_max: u32::MAX,
                 delay: Duration::from_millis(delay_ms),
                 backoff: Backoff::Exponential,
                 factor,
-                delay_max: Duration::from_secs(60),
+                delay_max: if capped { Duration::from_secs(60) } else { Duration::MAX },
                 jitter,
             };
             let options = Options { policy, ..Options::default() };

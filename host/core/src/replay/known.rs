@@ -196,17 +196,22 @@ impl Known {
         } else {
             Phase::Answered
         };
-        self.answers.push_back(Fact {
-            position,
-            at,
-            says: answer,
-        });
+        push(&mut self.answers, position, at, answer);
         true
     }
 
     fn end(&mut self, position: Sequence, at: Timestamp, says: StepEnd) {
-        self.ends.push_back(Fact { position, at, says });
+        push(&mut self.ends, position, at, says);
     }
+}
+
+fn push<T>(facts: &mut VecDeque<Fact<T>>, position: Sequence, at: Timestamp, says: T) {
+    // Nearly always the only one. A queue's usual room for four would be most of the memory that a
+    // loaded journal takes.
+    if facts.is_empty() {
+        facts.reserve_exact(1);
+    }
+    facts.push_back(Fact { position, at, says });
 }
 
 /// An operation that the journal has and the guest has not asked for yet.

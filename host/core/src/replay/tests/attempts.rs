@@ -270,6 +270,16 @@ fn a_deadline_spans_all_attempts_and_the_delays_between_them() {
         "50 ms later => yes",
         "trap => failed after 2, Trapped: trap",
     ]);
+    for (later, expected) in [
+        ("199 ms later => yes", "begin => attempt 2"),
+        (
+            "200 ms later => yes",
+            "begin => lost, failed after 1, TimedOut: deadline-passed",
+        ),
+    ] {
+        let until = ["begin => attempt 1", "fail => backoff", "wait => slept 0"];
+        Life::new(deadline(300)).check(&[&until[..], &[later, expected]].concat());
+    }
     // A restart does not move it, and what begins too late does not begin at all.
     Life::new(deadline(300)).check(&[
         "begin => attempt 1",
@@ -391,6 +401,7 @@ fn every_attempt_of_a_task_is_written_before_it_begins() {
         started.record,
         Record::AttemptStarted { number: 2, .. }
     ));
+    assert_eq!(replay.due(&[STEP]), None);
     let failed = end_task(&mut replay, options(2), Some(flaky())).unwrap();
     assert!(matches!(failed.record, Record::TaskFailed { ref error, .. } if error.attempts == 2));
     assert_eq!(replay.task(STEP), None);
