@@ -98,9 +98,9 @@ impl fmt::Display for Found {
 pub enum StepAsk {
     /// The answer.
     Recorded(StepAnswer),
-    /// Nothing, not even its first attempt: [`Replay::open_step`] opens it.
+    /// Nothing, not even its first attempt: [`super::Replay::open_step`] opens it.
     New,
-    /// It is open, and its next attempt is to begin, or was lost: [`Replay::begin_attempt`] tells.
+    /// It is open, and its next attempt is to begin, or was lost: [`super::Replay::begin_attempt`] tells.
     Attempt(Operation),
 }
 
