@@ -98,7 +98,10 @@ async fn cancel(ctx: Ctx, plan: Plan) -> Result<u32, Error> {
         if let Some(url) = &plan.effect_url {
             let effect =
                 json!({ "step": "clean-up", "attempt": attempt.number, "key": attempt.key });
-            http::post(url).json(&effect).send()?.error_for_status()?;
+            http::post(format!("{url}/clean-up"))
+                .json(&effect)
+                .send()?
+                .error_for_status()?;
         }
         std::thread::sleep(Duration::from_millis(plan.clean_up_ms));
         Ok(())

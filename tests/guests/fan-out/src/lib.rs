@@ -29,7 +29,7 @@ struct Plan {
     timeout_ms: Option<u64>,
     /// Attempts in all; 2 if left out.
     max_attempts: Option<u32>,
-    /// Where every attempt reports to, as in the guest `steps`, with the task's number as `step`.
+    /// Where every attempt reports to, as in the guest `steps`, as `square-<number>`.
     effect_url: Option<String>,
     /// Whether tasks that are given up are counted; otherwise the first fails the run.
     #[serde(default)]
@@ -102,8 +102,11 @@ async fn fan_out(ctx: Ctx, plan: Plan) -> Result<Summed, Error> {
 #[task]
 fn square(context: TaskContext, part: Part) -> Result<u64, Failure> {
     if let Some(url) = &part.effect_url {
-        let effect = json!({ "step": part.number, "attempt": context.attempt, "key": context.key });
-        http::post(url).json(&effect).send()?.error_for_status()?;
+        let effect = json!({ "step": format!("square-{}", part.number), "attempt": context.attempt, "key": context.key });
+        http::post(format!("{url}/square-{}", part.number))
+            .json(&effect)
+            .send()?
+            .error_for_status()?;
     }
     std::thread::sleep(Duration::from_millis(part.sleep_ms));
     assert!(!part.panics, "task {} was told to panic", part.number);

@@ -135,7 +135,10 @@ async fn flaky(ctx: &Ctx, plan: &Plan) -> Result<u32, Error> {
 fn attempt_once(plan: &Plan, attempt: &Attempt) -> Result<(u32, String), Failure> {
     if let Some(url) = &plan.effect_url {
         let effect = json!({ "step": "flaky", "attempt": attempt.number, "key": attempt.key });
-        http::post(url).json(&effect).send()?.error_for_status()?;
+        http::post(format!("{url}/flaky"))
+            .json(&effect)
+            .send()?
+            .error_for_status()?;
     }
     if attempt.number > plan.failures {
         return Ok((attempt.number, String::new()));

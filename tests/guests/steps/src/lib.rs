@@ -13,8 +13,8 @@ use stepwell_sdk::{Ctx, Error, Failure, Retry, component, http, workflow};
 struct Plan {
     /// How many steps: `step-0`, `step-1`, …
     count: u64,
-    /// Where every attempt reports to, by `POST` of `{"step": …, "attempt": …, "key": …}`, before
-    /// it does anything else.
+    /// Where every attempt reports to before it does anything else: by `POST <effect_url>/<step>`
+    /// of `{"step": …, "attempt": …, "key": …}`.
     effect_url: Option<String>,
     /// Which steps fail for good, by number, and how.
     #[serde(default)]
@@ -40,7 +40,10 @@ async fn steps(ctx: Ctx, plan: Plan) -> Result<u64, Error> {
         let mut step = ctx.step_with(&name, |attempt| {
             if let Some(url) = &plan.effect_url {
                 let effect = json!({ "step": name, "attempt": attempt.number, "key": attempt.key });
-                http::post(url).json(&effect).send()?.error_for_status()?;
+                http::post(format!("{url}/{name}"))
+                    .json(&effect)
+                    .send()?
+                    .error_for_status()?;
             }
             if plan.sleep_ms_in_step > 0 {
                 std::thread::sleep(Duration::from_millis(plan.sleep_ms_in_step));
