@@ -28,7 +28,11 @@ pub trait Component: fmt::Debug + Send + Sync + 'static {
     async fn run(&self, activation: Activation, durable: Box<dyn Durable>) -> Exit<Completion>;
 
     /// Runs one attempt of a task in an instance of its own, in the step world.
-    async fn run_task(&self, call: TaskCall, log: Box<dyn LogSink>) -> Exit<Result<Payload, Failure>>;
+    async fn run_task(
+        &self,
+        call: TaskCall,
+        log: Box<dyn LogSink>,
+    ) -> Exit<Result<Payload, Failure>>;
 }
 
 /// What a workflow's instance is given.
@@ -85,6 +89,10 @@ pub struct RunInfo {
 /// The sandbox switches to the step world when `step` or `retry_step` answers
 /// [`StepState::Execute`], and back when `finish_step` is called; it refuses every other call
 /// between the two.
+#[allow(
+    clippy::missing_errors_doc,
+    reason = "every method fails in the two ways of `Stop`, which has their docs"
+)]
 #[async_trait]
 pub trait Durable: LogSink {
     /// Workflow time, and whether the guest still repeats what the journal has. Asked after every
@@ -119,7 +127,11 @@ pub trait Durable: LogSink {
     async fn select(&mut self, among: Vec<Operation>) -> Result<Selected, Stop>;
 
     /// Answers the sender of an event. The id is the guest's text, unchecked.
-    fn reply(&mut self, event: String, answer: Result<Payload, Failure>) -> Result<Result<(), Failure>, Stop>;
+    fn reply(
+        &mut self,
+        event: String,
+        answer: Result<Payload, Failure>,
+    ) -> Result<Result<(), Failure>, Stop>;
 
     /// Shows a value to the outside.
     fn publish(&mut self, key: String, value: Payload) -> Result<Result<(), Failure>, Stop>;
@@ -307,7 +319,10 @@ impl TrapKind {
 
     /// Whether it was a limit of the version that was met.
     pub fn is_limit(self) -> bool {
-        matches!(self, Self::StackOverflow | Self::MemoryLimit | Self::CpuLimit)
+        matches!(
+            self,
+            Self::StackOverflow | Self::MemoryLimit | Self::CpuLimit
+        )
     }
 }
 

@@ -1,3 +1,28 @@
 //! Runs guests: the only crate that names wasmtime. It knows nothing of SQL, leases or journals.
+//!
+//! ```text
+//! check ──► component ──► instance ──► host/* (the imports, in two worlds)
+//!   │           │             └── meter, limits, console (what a guest may use)
+//!   └── cache ──┘ (compiled code)                └── trap, backtrace (how it ended)
+//! ```
 
+mod backtrace;
+mod bindings;
+mod cache;
+mod check;
+mod component;
+mod console;
+mod engine;
 pub mod guest;
+mod host;
+mod imports;
+mod instance;
+mod limits;
+mod meter;
+mod sandbox;
+mod scripted;
+mod ticker;
+mod trap;
+
+pub use check::{Checked, Error as CheckError, Rejected};
+pub use sandbox::{Config, Error, Sandbox};

@@ -1,0 +1,216 @@
+//! A compiled component, and how one call of it is run: in an instance of its own, under a meter,
+//! gone when the call ends or its future is dropped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stepwell_core::id::ComponentDigest;
+use stepwell_core::limits::Limits;
+use stepwell_core::payload::{Failure, Payload};
+use wasmtime::{Engine, Store, UpdateDeadline};
+
+use crate::bindings::exports::stepwell::workflow::guest as exports;
+use crate::bindings::{Workflow, WorkflowPre};
+use crate::guest::{Activation, Completion, Component, Durable, Exit, LogSink, TaskCall};
+use crate::host::types::{bounded_payload, failure, payload_out, step_error};
+use crate::instance::{Instance, RESOURCES_MAX};
+use crate::meter::{Meter, Metered, Verdict};
+use crate::ticker::Ticker;
+use crate::trap::{self, Phase};
+
+/// What a guest may hand to the host in one call beyond twice the payload limit, in bytes. A value
+/// between the payload limit and this ends in an error that the guest can read; one above ends it.
+const CALL_BYTES_SLACK: usize = 4 * 1024 * 1024;
+
+/// What every instance needs of the sandbox.
+#[derive(Debug, Clone)]
+pub(crate) struct Runtime {
+    pub(crate) engine: Engine,
+    pub(crate) ticker: Arc<Ticker>,
+    pub(crate) tick: Duration,
+}
+
+/// A component, compiled and linked.
+pub(crate) struct Compiled {
+    digest: ComponentDigest,
+    pre: WorkflowPre<Instance>,
+    runtime: Runtime,
+}
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compiled")
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Compiled {
+    pub(crate) fn new(
+        digest: ComponentDigest,
+        pre: WorkflowPre<Instance>,
+        runtime: Runtime,
+    ) -> Self {
+        Self {
+            digest,
+            pre,
+            runtime,
+        }
+    }
+
+    /// Asks the component what it offers, with nothing open.
+    pub(crate) async fn describe(&self, limits: Limits) -> Exit<exports::Manifest> {
+        let meter = self.meter(&limits);
+        let instance = Instance::for_nobody(limits, Arc::clone(&meter));
+        let work = async move {
+            let (guest, mut store) = match self.enter(instance).await {
+                Ok(entered) => entered,
+                Err(exit) => return exit,
+            };
+            match guest
+                .stepwell_workflow_guest()
+                .call_describe(&mut store)
+                .await
+            {
+                Ok(manifest) => Exit::Returned(manifest),
+                Err(error) => ended(&mut store, &error, Phase::Call),
+            }
+        };
+        Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
+    }
+
+    fn meter(&self, limits: &Limits) -> Arc<Meter> {
+        Arc::new(Meter::new(limits.cpu_max, self.runtime.tick))
+    }
+
+    /// Makes the instance.
+    async fn enter<T>(&self, instance: Instance) -> Result<(Workflow, Store<Instance>), Exit<T>> {
+        let meter = Arc::clone(&instance.meter);
+        let call_bytes_max = instance
+            .limits
+            .payload_bytes_max
+            .saturating_mul(2)
+            .saturating_add(CALL_BYTES_SLACK);
+        let mut store = Store::new(&self.runtime.engine, instance);
+        store.limiter(|instance| &mut instance.limiter);
+        store.set_hostcall_fuel(call_bytes_max);
+        store.set_max_component_handles(RESOURCES_MAX);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            Ok(match meter.tick()? {
+                Verdict::Continue => UpdateDeadline::Continue(1),
+                // Tokio's own way to yield lets timers and sockets have their turn as well.
+                Verdict::Yield => {
+                    UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
+                }
+            })
+        });
+        match self.pre.instantiate_async(&mut store).await {
+            Ok(guest) => Ok((guest, store)),
+            Err(error) => Err(ended(&mut store, &error, Phase::Start)),
+        }
+    }
+}
+
+#[async_trait]
+impl Component for Compiled {
+    async fn run(&self, activation: Activation, durable: Box<dyn Durable>) -> Exit<Completion> {
+        let meter = self.meter(&activation.limits);
+        let workflow = activation.info.workflow.clone();
+        let mut activation = activation;
+        let input = payload_out(std::mem::replace(
+            &mut activation.input,
+            Payload::Binary(Vec::new()),
+        ));
+        let instance = Instance::for_workflow(activation, durable, Arc::clone(&meter));
+        let work = async move {
+            let (guest, mut store) = match self.enter(instance).await {
+                Ok(entered) => entered,
+                Err(exit) => return exit,
+            };
+            match guest
+                .stepwell_workflow_guest()
+                .call_run(&mut store, &workflow, &input)
+                .await
+            {
+                Ok(end) => {
+                    store.data_mut().flush();
+                    Exit::Returned(completion(end, &store.data().limits))
+                }
+                Err(error) => ended(&mut store, &error, Phase::Call),
+            }
+        };
+        Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
+    }
+
+    async fn run_task(
+        &self,
+        call: TaskCall,
+        log: Box<dyn LogSink>,
+    ) -> Exit<Result<Payload, Failure>> {
+        let meter = self.meter(&call.limits);
+        let (task, attempt, key) = (call.task.clone(), call.attempt, call.key.clone());
+        let mut call = call;
+        let input = payload_out(std::mem::replace(
+            &mut call.input,
+            Payload::Binary(Vec::new()),
+        ));
+        let instance = Instance::for_task(call, log, Arc::clone(&meter));
+        let work = async move {
+            let (guest, mut store) = match self.enter(instance).await {
+                Ok(entered) => entered,
+                Err(exit) => return exit,
+            };
+            match guest
+                .stepwell_workflow_guest()
+                .call_run_task(&mut store, &task, &input, attempt, &key)
+                .await
+            {
+                Ok(outcome) => {
+                    store.data_mut().flush();
+                    let limits = &store.data().limits;
+                    Exit::Returned(match outcome {
+                        Ok(output) => bounded_payload(output, "the task's result", limits),
+                        Err(value) => Err(failure(value, limits)),
+                    })
+                }
+                Err(error) => ended(&mut store, &error, Phase::Call),
+            }
+        };
+        Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
+    }
+}
+
+/// What a workflow says about its end, within limits.
+fn completion(end: exports::Completion, limits: &Limits) -> Completion {
+    match end {
+        exports::Completion::Done(output) => {
+            match bounded_payload(output, "the workflow's result", limits) {
+                Ok(output) => Completion::Done(output),
+                Err(over_limit) => Completion::Failed(over_limit),
+            }
+        }
+        exports::Completion::Failed(value) => Completion::Failed(failure(value, limits)),
+        exports::Completion::StepFailed(error) => Completion::StepFailed(step_error(error, limits)),
+        exports::Completion::ContinueAsNew(input) => {
+            match bounded_payload(input, "the input to continue with", limits) {
+                Ok(input) => Completion::ContinueAsNew(input),
+                Err(over_limit) => Completion::Failed(over_limit),
+            }
+        }
+    }
+}
+
+/// What ended the guest, once its last words are in the log.
+fn ended<T>(store: &mut Store<Instance>, error: &wasmtime::Error, phase: Phase) -> Exit<T> {
+    let instance = store.data_mut();
+    let exit = trap::exit(error, phase, || {
+        instance.flush();
+        instance.console.panic_message()
+    });
+    if matches!(exit, Exit::Trapped(_)) {
+        instance.flush();
+    }
+    exit
+}

@@ -1,0 +1,1 @@
+//! A guest played from a list, for simulation.
