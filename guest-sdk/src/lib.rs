@@ -175,6 +175,12 @@ pub mod futures {
     pub use futures_util::stream::{FuturesOrdered, FuturesUnordered, StreamExt, TryStreamExt};
 }
 
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;
+
 /// What the macros expand to. Not part of the interface.
 #[doc(hidden)]
 pub mod __private {
