@@ -63,7 +63,23 @@ pub(crate) fn encode_row(run: RunId, first: Sequence, entries: &[Entry]) -> Vec<
         out.timestamp(entry.at);
         record::write(&mut out, &entry.record);
     }
-    let mut bytes = out.into_bytes();
+    sealed(run, first, out.into_bytes())
+}
+
+/// The entries of a row, still encoded. Only of one that [`encode_row`] has just written.
+pub(crate) fn entries_of_row(row: &[u8]) -> &[u8] {
+    &row[1..row.len() - CHECKSUM_BYTES]
+}
+
+/// A row of entries that are encoded already.
+pub(crate) fn seal_row(run: RunId, first: Sequence, entries: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(1 + entries.len() + CHECKSUM_BYTES);
+    bytes.push(ROW_VERSION);
+    bytes.extend_from_slice(entries);
+    sealed(run, first, bytes)
+}
+
+fn sealed(run: RunId, first: Sequence, mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = row_checksum(run, first, &bytes);
     bytes.extend_from_slice(&checksum.to_le_bytes());
     bytes

@@ -4,7 +4,12 @@
 //! told, all or nothing, and says so once it is durable. Rules that must hold inside one
 //! transaction (may this verb be carried out? has this lease been lost?) are asked of
 //! `stepwell_core` and of `head.rs`, so that every body answers alike; the contract suite
-//! (`tests/contract.rs`, an integration test of this crate) holds them to that.
+//! (`tests/contract/`, an integration test of this crate) holds them to that.
+
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")
+)]
 
 mod append;
 mod change;

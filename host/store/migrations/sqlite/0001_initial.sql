@@ -101,10 +101,12 @@ CREATE INDEX heads_notable ON heads (tenant) WHERE completed = 0;
 
 -- The entries of one append in one row, rows in the order of their commit: a commit of many runs
 -- fills whole pages. Each row points back to the one before it in the same journal, and the head
--- to the newest. Measured against other layouts in examples/layout.rs.
+-- to the newest. Every 64th row of a journal takes the place of the 63 before it as well, and
+-- points past them; see src/sqlite/folds.rs. Measured against other layouts in examples/layout.rs.
 CREATE TABLE journal (
     id         INTEGER PRIMARY KEY,
     previous   INTEGER,
+    folded     INTEGER,          -- the newest of the rows that this one takes the place of
     first      INTEGER NOT NULL, -- the sequence of its first entry
     tenant     INTEGER NOT NULL,
     run        BLOB NOT NULL,

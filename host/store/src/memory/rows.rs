@@ -288,13 +288,6 @@ impl Rows {
         };
         let run = self.runs.get_mut(&id).ok_or(lost)?;
         run.head.check(&append)?;
-        let met = run.head.asks_for_unseen(&append).is_some_and(|suspension| {
-            let mut unseen = run
-                .inbox
-                .values()
-                .filter(|item| item.id > append.inbox_seen);
-            unseen.any(|item| suspension.is_met_by(kind(item)))
-        });
         for effect in effects(&append.entries) {
             match effect {
                 Effect::Publish { key, value, at } => {
@@ -323,6 +316,14 @@ impl Rows {
         }
         run.inbox
             .retain(|item, row| *item > append.inbox_seen || row.what != InboxMessage::Wake);
+        // After what the entries take has gone.
+        let met = run.head.asks_for_unseen(&append).is_some_and(|suspension| {
+            let mut unseen = run
+                .inbox
+                .values()
+                .filter(|item| item.id > append.inbox_seen);
+            unseen.any(|item| suspension.is_met_by(kind(item)))
+        });
         let bytes = if append.entries.is_empty() {
             0
         } else {

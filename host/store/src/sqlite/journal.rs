@@ -1,10 +1,12 @@
-//! Table `journal`: the entries of one append in one row, each row pointing back to the one before.
+//! Table `journal`: the entries of one append in one row, each row pointing back to the one before;
+//! now and then a row that takes the place of many.
 
 use rusqlite::{Connection, OptionalExtension};
 use stepwell_core::id::{RunId, Sequence};
 use stepwell_core::journal::{Ending, Entry};
 
 use super::fault::{Fault, OrDamaged, Result};
+use super::folds::{Folded, Folds};
 use super::tenants::TenantId;
 use super::value::{Columns, int, key};
 use crate::codec;
@@ -21,22 +23,56 @@ pub(super) struct Place {
     pub(super) generation: u32,
     /// The sequence of its first entry.
     pub(super) first: Sequence,
-    /// The row before it in the same journal.
-    pub(super) previous: Option<RowId>,
+    /// The newest row of the journal so far.
+    pub(super) tail: Option<RowId>,
 }
 
-const INSERT: &str = "INSERT INTO journal (previous, first, tenant, run, generation, entries)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const INSERT: &str =
+    "INSERT INTO journal (previous, folded, first, tenant, run, generation, entries)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const FIND: &str = "SELECT previous, first, run, entries FROM journal WHERE id = ?1";
 
-pub(super) fn insert(rows: &Connection, place: Place, entries: &[u8]) -> Result<RowId> {
+/// Appends an encoded row, alone or together with those before it, and answers with the new tail.
+pub(super) fn append(
+    rows: &Connection,
+    folds: &mut Folds,
+    place: Place,
+    row: &[u8],
+) -> Result<RowId> {
+    match folds.fold(place.run, place.tail, row) {
+        Some(Folded {
+            first,
+            previous,
+            folded,
+            row,
+        }) => insert(
+            rows,
+            Place { first, ..place },
+            (previous, Some(folded)),
+            &row,
+        ),
+        None => {
+            let id = insert(rows, place, (place.tail, None), row)?;
+            folds.remember(place.run, place.first, place.tail, id, row);
+            Ok(id)
+        }
+    }
+}
+
+fn insert(
+    rows: &Connection,
+    place: Place,
+    (previous, folded): (Option<RowId>, Option<RowId>),
+    row: &[u8],
+) -> Result<RowId> {
     let columns = (
-        place.previous.map(|row| row.0),
+        previous.map(|row| row.0),
+        folded.map(|row| row.0),
         int(place.first.0),
         place.tenant.0,
         key(place.run),
         place.generation,
-        entries,
+        row,
     );
     Ok(RowId(rows.prepare_cached(INSERT)?.insert(columns)?))
 }

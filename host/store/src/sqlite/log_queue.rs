@@ -82,3 +82,50 @@ fn size_bytes(line: &LogLine) -> usize {
         .sum();
     line.message.len() + fields
 }
+
+#[cfg(test)]
+mod tests {
+    use stepwell_core::id::RunId;
+    use stepwell_core::time::Timestamp;
+
+    use super::*;
+    use crate::log::LogLevel;
+
+    fn line(message: String) -> LogLine {
+        LogLine {
+            tenant: "acme".parse().unwrap(),
+            run: RunId::from_raw(1),
+            at: Timestamp::EPOCH,
+            level: LogLevel::Info,
+            message,
+            fields: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_writer_is_told_only_of_the_first_line_that_waits() {
+        let queue = LogQueue::default();
+        assert!(!queue.put(Vec::new()).first);
+        assert!(queue.put(vec![line("a".to_owned())]).first);
+        assert!(!queue.put(vec![line("b".to_owned())]).first);
+        assert_eq!(queue.take().len(), 2);
+        assert!(queue.is_empty());
+        assert!(queue.put(vec![line("c".to_owned())]).first);
+    }
+
+    #[test]
+    fn lines_beyond_the_bounds_are_dropped_and_room_is_made_by_taking() {
+        let queue = LogQueue::default();
+        queue.put(
+            (0..LINES_MAX + 10)
+                .map(|number| line(number.to_string()))
+                .collect(),
+        );
+        assert_eq!(queue.lock().dropped, 10);
+        assert_eq!(queue.take().len(), LINES_MAX);
+        let mebibyte = "x".repeat(1024 * 1024);
+        queue.put((0..17).map(|_| line(mebibyte.clone())).collect());
+        assert_eq!(queue.take().len(), BYTES_MAX / mebibyte.len());
+        assert!(queue.put(vec![line("again".to_owned())]).first);
+    }
+}

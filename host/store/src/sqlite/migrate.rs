@@ -71,11 +71,13 @@ fn migrated(file: &Path, migrations: &[Migration]) -> Result<Connection, Problem
         }));
     }
     writer::configure(&connection)?;
-    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
 
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if objects == 0 {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
     transaction.execute(CREATE, [])?;
-    let mut applied: Vec<(u32, [u8; 32])> = Vec::new();
+    let mut applied: Vec<(u32, Vec<u8>)> = Vec::new();
     {
         let mut statement = transaction.prepare(LIST)?;
         let mut found = statement.query([])?;

@@ -14,6 +14,7 @@ mod components;
 mod events;
 mod fault;
 mod folder;
+mod folds;
 mod generations;
 mod heads;
 mod hosts;

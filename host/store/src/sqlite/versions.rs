@@ -29,9 +29,10 @@ const FIND: &str = select!("WHERE v.tenant = ?1 AND v.workflow = ?2 AND v.label 
 const FIND_DEFAULT: &str =
     select!("WHERE v.tenant = ?1 AND v.workflow = ?2 AND d.version = v.version");
 const LIST: &str = select!("WHERE v.tenant = ?1 ORDER BY v.workflow, v.version DESC");
-const PIN: &str = "SELECT version, digest, environment FROM versions
+const PIN: &str = "SELECT version, workflow, label, digest, environment FROM versions
     WHERE tenant = ?1 AND workflow = ?2 AND label = ?3";
-const PINNED: &str = "SELECT workflow, label, digest, environment FROM versions WHERE version = ?1";
+const PINNED: &str =
+    "SELECT version, workflow, label, digest, environment FROM versions WHERE version = ?1";
 const INSERT: &str = "INSERT INTO versions
     (tenant, workflow, label, digest, manifest, environment, registered_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const SET_DEFAULT: &str =
@@ -41,9 +42,11 @@ const SET_DEFAULT: &str =
 /// What a run is pinned to.
 #[derive(Debug, Clone)]
 pub(super) struct Pin {
+    pub(super) version: VersionId,
     pub(super) workflow: WorkflowName,
     pub(super) label: VersionLabel,
     pub(super) digest: ComponentDigest,
+    /// Environment variables that the guest sees.
     pub(super) environment: Vec<(String, String)>,
 }
 
@@ -80,46 +83,41 @@ pub(super) fn list(rows: &Connection, tenant: TenantId) -> Result<Vec<Version>> 
     Ok(versions)
 }
 
-/// The number of the version that a run is to be pinned to, if it stands for that component.
+/// What a run is to be pinned to, if there is such a version.
 pub(super) fn pin(
     rows: &Connection,
     tenant: TenantId,
-    (workflow, label, digest): (&WorkflowName, &VersionLabel, ComponentDigest),
-) -> Result<Option<(VersionId, Vec<(String, String)>)>> {
+    workflow: &WorkflowName,
+    label: &VersionLabel,
+) -> Result<Option<Pin>> {
     let found = rows
         .prepare_cached(PIN)?
         .query_row((tenant.0, workflow.as_str(), label.as_str()), |row| {
-            Ok((
-                VersionId(row.get(0)?),
-                row.value::<ComponentDigest>(1)?,
-                row.get::<_, Vec<u8>>(2)?,
-            ))
+            Ok(read_pin(row))
         })
         .optional()?;
-    match found {
-        Some((id, found, environment)) if found == digest => {
-            let environment = codec::decode_pairs(&environment)
-                .or_damaged(|| format!("the environment of {workflow} {label}"))?;
-            Ok(Some((id, environment)))
-        }
-        _ => Ok(None),
-    }
+    found.transpose()
 }
 
 /// What a run is pinned to.
 pub(super) fn pinned(rows: &Connection, version: VersionId) -> Result<Pin> {
-    let (mut pin, environment) = rows.prepare_cached(PINNED)?.query_row([version.0], |row| {
-        let pin = Pin {
-            workflow: row.text(0)?,
-            label: row.text(1)?,
-            digest: row.value(2)?,
-            environment: Vec::new(),
-        };
-        Ok((pin, row.get::<_, Vec<u8>>(3)?))
-    })?;
-    pin.environment = codec::decode_pairs(&environment)
-        .or_damaged(|| format!("the environment of {} {}", pin.workflow, pin.label))?;
-    Ok(pin)
+    rows.prepare_cached(PINNED)?
+        .query_row([version.0], |row| Ok(read_pin(row)))?
+}
+
+fn read_pin(row: &Row<'_>) -> Result<Pin> {
+    let workflow: WorkflowName = row.text(1)?;
+    let label: VersionLabel = row.text(2)?;
+    let environment =
+        codec::decode_pairs(row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?)
+            .or_damaged(|| format!("the environment of {workflow} {label}"))?;
+    Ok(Pin {
+        version: VersionId(row.get(0)?),
+        digest: row.value(3)?,
+        environment,
+        workflow,
+        label,
+    })
 }
 
 /// Writes one workflow of a registration and makes it the default.

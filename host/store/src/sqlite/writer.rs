@@ -27,7 +27,8 @@ use tokio::sync::oneshot;
 use self::batch::Batch;
 pub(super) use self::batch::Tx;
 use self::command::{Call, Command};
-use super::fault::{Result, from_sqlite};
+use super::fault::Result;
+use super::folds::Folds;
 use super::log_queue::LogQueue;
 use crate::change::Counts;
 use crate::error::Error;
@@ -194,6 +195,7 @@ impl Drop for Writer {
 /// The thread: until the handle is dropped and everything that queued is written.
 fn run(connection: &Connection, wakeups: &Receiver<Wakeup>, shared: &Shared) {
     let mut commands: Vec<Box<dyn Command>> = Vec::new();
+    let mut folds = Folds::default();
     let mut logs_due: Option<Instant> = None;
     loop {
         let wakeup = match logs_due {
@@ -209,7 +211,7 @@ fn run(connection: &Connection, wakeups: &Receiver<Wakeup>, shared: &Shared) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 if !shared.logs.is_empty() {
-                    commit(connection, &mut commands, shared);
+                    commit(connection, &mut folds, &mut commands, shared);
                 }
                 return;
             }
@@ -224,16 +226,25 @@ fn run(connection: &Connection, wakeups: &Receiver<Wakeup>, shared: &Shared) {
         }
         logs_due = None;
         shared.queued.fetch_sub(commands.len(), Ordering::Relaxed);
-        commit(connection, &mut commands, shared);
+        commit(connection, &mut folds, &mut commands, shared);
     }
 }
 
 /// Executes the commands in one transaction, commits, tells and answers.
-fn commit(connection: &Connection, commands: &mut Vec<Box<dyn Command>>, shared: &Shared) {
+fn commit(
+    connection: &Connection,
+    folds: &mut Folds,
+    commands: &mut Vec<Box<dyn Command>>,
+    shared: &Shared,
+) {
     let lines = shared.logs.take();
-    let batch = Batch::new(connection);
-    let done = std::panic::catch_unwind(AssertUnwindSafe(|| batch.write(commands, &lines)));
-    let outcome = match done {
+    let batch = Batch {
+        connection,
+        folds,
+        commands: commands.as_mut_slice(),
+        lines: &lines,
+    };
+    let outcome = match std::panic::catch_unwind(AssertUnwindSafe(|| batch.write())) {
         Ok(Ok(written)) => {
             shared.commits.fetch_add(written.commits, Ordering::SeqCst);
             shared.entries.fetch_add(written.entries, Ordering::SeqCst);
@@ -243,14 +254,14 @@ fn commit(connection: &Connection, commands: &mut Vec<Box<dyn Command>>, shared:
         }
         Ok(Err(error)) => {
             tracing::error!(%error, commands = commands.len(), "a transaction was not written");
-            Err(from_sqlite("write", &error))
+            Err(error)
         }
         Err(_) => {
             tracing::error!(
                 commands = commands.len(),
-                "the writer panicked; its transaction is lost"
+                "the writer panicked, which is a bug; it goes on"
             );
-            let _ = connection.execute_batch("ROLLBACK");
+            folds.clear();
             Err(Error::Unknown {
                 action: "write",
                 detail: "the writer panicked".to_owned(),
@@ -258,6 +269,9 @@ fn commit(connection: &Connection, commands: &mut Vec<Box<dyn Command>>, shared:
         }
     };
     for command in commands.drain(..) {
-        command.answer(outcome.as_ref().map(|()| ()));
+        command.answer(outcome.as_ref().copied());
     }
 }
+
+#[cfg(test)]
+mod tests;

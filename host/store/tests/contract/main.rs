@@ -1,116 +1,44 @@
-//! smoke
-#![allow(clippy::unwrap_used, reason = "tests")]
-use std::sync::Arc;
-use stepwell_core::id::*;
-use stepwell_core::journal::*;
-use stepwell_core::payload::Payload;
-use stepwell_core::time::Timestamp;
-use stepwell_store::*;
+//! The contract: what every body of the store promises, one claim a test, each over all bodies.
+//!
+//! To add a body, add it to `support::Body` and to the `claims!` macro; to add a claim, write a
+//! function of a `World` and name it in its module's `claims!`.
 
-async fn smoke(store: impl Store) {
-    let tenant: TenantName = "acme".parse().unwrap();
-    let workflow: WorkflowName = "order".parse().unwrap();
-    let label: VersionLabel = "1".parse().unwrap();
-    let digest = "a8c0b6e7b8a4a5b1f6d7a8c0b6e7b8a4a5b1f6d7a8c0b6e7b8a4a5b1f6d7aaaa"
-        .parse()
-        .unwrap();
-    let at = Timestamp::from_ms(5);
-    let r = store
-        .register(NewVersion {
-            tenant: tenant.clone(),
-            label: label.clone(),
-            digest,
-            component: Arc::from(&b"x"[..]),
-            workflows: vec![(workflow.clone(), "{}".into())],
-            environment: vec![("a".into(), "b".into())],
-            at,
-        })
-        .await
-        .unwrap();
-    assert_eq!(r, Registered::New);
-    println!(
-        "{:?}",
-        store.version(&tenant, &workflow, None).await.unwrap()
-    );
-    let host = HostId::from_raw(7);
-    store
-        .renew_lease(host, Timestamp::from_ms(1000))
-        .await
-        .unwrap();
-    let run = RunId::from_raw(9);
-    let c = store
-        .start(
-            NewRun {
-                tenant: tenant.clone(),
-                run,
-                workflow,
-                label,
-                digest,
-                input: Payload::null(),
-                input_digest: [0; 32],
-                idempotency_key: Some("k".into()),
-                start_at: None,
-                at,
-            },
-            Some(host),
-        )
-        .await
-        .unwrap();
-    println!("{c:?}");
-    let Started::Created(Some(c)) = c else {
-        panic!()
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+#![allow(missing_docs, reason = "the names of tests say what they claim")]
+
+/// Makes a test of each claim for each body.
+macro_rules! claims {
+    ($($claim:ident),* $(,)?) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $claim() {
+                super::$claim(crate::support::World::new(crate::support::Body::Memory).await).await;
+            })*
+        }
+
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $claim() {
+                super::$claim(crate::support::World::new(crate::support::Body::Sqlite).await).await;
+            })*
+        }
     };
-    let e = Entry {
-        at,
-        record: Record::StepCompleted {
-            operation: Operation(0),
-            name: "x".into(),
-            attempts: 1,
-            output: Payload::null(),
-        },
-    };
-    store
-        .append(Append {
-            run,
-            epoch: c.epoch,
-            next: c.next,
-            entries: vec![e.clone()],
-            inbox_seen: EventId(0),
-            cancel_seen: false,
-            then: Then::Run,
-            at,
-        })
-        .await
-        .unwrap();
-    println!(
-        "{:?}",
-        store.history(&tenant, run, Sequence(0), 10).await.unwrap()
-    );
-    store
-        .append(Append {
-            run,
-            epoch: c.epoch,
-            next: Sequence(1),
-            entries: vec![Entry {
-                at,
-                record: Record::Ended(Ending::Completed(Payload::null())),
-            }],
-            inbox_seen: EventId(0),
-            cancel_seen: false,
-            then: Then::End,
-            at,
-        })
-        .await
-        .unwrap();
-    println!(
-        "{:?} {:?}",
-        store.run(&tenant, run).await.unwrap(),
-        store.counts()
-    );
 }
-#[tokio::test]
-async fn s() {
-    let d = tempfile::tempdir().unwrap();
-    smoke(SqliteStore::open(d.path()).unwrap()).await;
-    smoke(MemoryStore::new()).await;
-}
+
+mod appends;
+mod cancels;
+mod claiming;
+mod continued;
+mod histories;
+mod inboxes;
+mod logs;
+mod notices;
+mod pauses;
+mod reads;
+mod starts;
+mod support;
+mod suspensions;
+mod tenants;
+mod terminates;
+mod versions;
+mod wakes;

@@ -45,9 +45,10 @@ pub(in crate::sqlite) fn deliver(
             run,
             generation: row.head.generation,
             first: row.head.next,
-            previous: row.tail,
+            tail: row.tail,
         };
-        row.tail = Some(journal::insert(rows, place, &last)?);
+        row.tail = Some(journal::append(rows, tx.folds(), place, &last)?);
+        tx.folds().forget(run);
         tx.appended(1);
     }
     let (id, change) = row.head.accept(run, message, at, bytes);

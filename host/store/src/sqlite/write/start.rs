@@ -8,7 +8,6 @@ use crate::head::Head;
 use crate::run::{NewRun, Started};
 use crate::sqlite::fault::Result;
 use crate::sqlite::heads::HeadRow;
-use crate::sqlite::versions::Pin;
 use crate::sqlite::writer::Tx;
 use crate::sqlite::{heads, hosts, runs, start_keys, tenants, versions};
 
@@ -36,8 +35,9 @@ pub(in crate::sqlite) fn start(
             input_digest: used.input_digest,
         });
     }
-    let version = (&new.workflow, &new.label, new.digest);
-    let (version, environment) = versions::pin(rows, tenant, version)?.ok_or_else(no_version)?;
+    let pin = versions::pin(rows, tenant, &new.workflow, &new.label)?
+        .filter(|pin| pin.digest == new.digest)
+        .ok_or_else(no_version)?;
 
     let mut head = Head::started(new.start_at, new.at);
     let claimant = match claimant {
@@ -55,7 +55,7 @@ pub(in crate::sqlite) fn start(
         tail: None,
         head,
     };
-    runs::insert(rows, (tenant, new.run), version, new.at, &new.input)?;
+    runs::insert(rows, (tenant, new.run), pin.version, new.at, &new.input)?;
     heads::insert(rows, new.run, &row)?;
     if let Some(key) = &new.idempotency_key {
         start_keys::insert(rows, tenant, key, new)?;
@@ -63,12 +63,6 @@ pub(in crate::sqlite) fn start(
     tx.touched(new.run, change);
     let Some(lease) = lease else {
         return Ok(Started::Created(None));
-    };
-    let pin = Pin {
-        workflow: new.workflow.clone(),
-        label: new.label.clone(),
-        digest: new.digest,
-        environment,
     };
     let origin = claim::Origin {
         tenant: new.tenant.clone(),
