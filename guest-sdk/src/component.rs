@@ -33,7 +33,7 @@ pub trait Workflow {
     type Output: Serialize + JsonSchema + 'static;
     /// Its name, as registered.
     const NAME: &'static str;
-    /// The first line of its documentation.
+    /// The first paragraph of its documentation.
     const SUMMARY: &'static str;
 
     /// The events that it says it waits for.

@@ -30,7 +30,7 @@ pub trait Task {
     type Output: Serialize + DeserializeOwned + 'static;
     /// Its name, as in the journal.
     const NAME: &'static str;
-    /// The first line of its documentation.
+    /// The first paragraph of its documentation.
     const SUMMARY: &'static str;
 
     /// Runs one attempt.

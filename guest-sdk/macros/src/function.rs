@@ -3,9 +3,9 @@
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, Meta, ReturnType, Safety, Type};
 
-/// The first line of the documentation; empty if there is none.
+/// The first paragraph of the documentation, as one line; empty if there is none.
 pub(crate) fn summary(attributes: &[Attribute]) -> String {
-    attributes
+    let lines: Vec<String> = attributes
         .iter()
         .filter_map(|attribute| match &attribute.meta {
             Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
@@ -17,13 +17,16 @@ pub(crate) fn summary(attributes: &[Attribute]) -> String {
             },
             _ => None,
         })
+        // Not `lines`, which has none for the empty text of an empty line.
         .flat_map(|text| {
-            text.lines()
+            text.split('\n')
                 .map(|line| line.trim().to_owned())
                 .collect::<Vec<_>>()
         })
-        .find(|line| !line.is_empty())
-        .unwrap_or_default()
+        .skip_while(String::is_empty)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    lines.join(" ")
 }
 
 /// Refuses what neither a workflow nor a task can be; `what` names it, with its article.
@@ -100,15 +103,16 @@ mod tests {
     use syn::parse_quote;
 
     #[test]
-    fn the_summary_is_the_first_line_that_says_something() {
+    fn the_summary_is_the_first_paragraph() {
         let function: ItemFn = parse_quote! {
             #[doc = ""]
-            #[doc = " Sends a mail. "]
+            #[doc = " Sends a mail "]
+            #[doc = " and waits."]
             #[doc = ""]
             #[doc = " More."]
             fn f() {}
         };
-        assert_eq!(summary(&function.attrs), "Sends a mail.");
+        assert_eq!(summary(&function.attrs), "Sends a mail and waits.");
         let bare: ItemFn = parse_quote!(
             fn f() {}
         );

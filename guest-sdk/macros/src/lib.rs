@@ -15,8 +15,8 @@ mod workflow;
 /// The function takes the [`Ctx`] and, unless it needs none, one input; it returns
 /// `Result<T, stepwell_sdk::Error>`. The input is anything that is `Deserialize` and `JsonSchema`,
 /// the result anything that is `Serialize` and `JsonSchema`; their schemas are shown by the host,
-/// and an input that does not fit is refused at the start. The first line of the documentation is
-/// the workflow's summary.
+/// and an input that does not fit is refused at the start. The first paragraph of the documentation
+/// is the workflow's summary.
 ///
 /// The name is the function's, or what `name = "…"` says. `events(…)` lists the [`Event`]
 /// constants that it waits for, so that the host can check what is sent.

@@ -189,7 +189,7 @@ impl Exchange<'_> {
     }
 
     fn failed(&self, error: &ErrorCode) -> Failure {
-        let message = format!("{}: {error}", self.request.name());
+        let message = format!("{}: {}", self.request.name(), words(error));
         match error {
             ErrorCode::HttpRequestDenied | ErrorCode::DestinationIpProhibited => {
                 Failure::new("http-denied", message).permanent()
@@ -235,4 +235,20 @@ impl Exchange<'_> {
             | ErrorCode::InternalError(_) => Failure::new("http-connection", message),
         }
     }
+}
+
+/// `ErrorCode::ConnectionRefused` as a person reads it: `connection refused`, with whatever the
+/// host says besides.
+fn words(error: &ErrorCode) -> String {
+    let text = format!("{error:?}");
+    let text = text.strip_prefix("ErrorCode::").unwrap_or(&text);
+    let (name, rest) = text.split_at(text.find(['(', ' ']).unwrap_or(text.len()));
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words + rest
 }

@@ -50,7 +50,7 @@ enum Mode {
     Loop,
     /// Sleeps for an hour.
     Sleep,
-    /// Returns 16 MiB.
+    /// Returns 2 MiB, which is over the payload limit.
     Large,
 }
 
@@ -167,7 +167,7 @@ fn attempt_once(plan: &Plan, attempt: &Attempt) -> Result<(u32, String), Failure
             std::thread::sleep(Duration::from_secs(60 * 60));
             Err(failure)
         }
-        Mode::Large => Ok((attempt.number, "x".repeat(16 * 1024 * 1024))),
+        Mode::Large => Ok((attempt.number, "x".repeat(2 * 1024 * 1024))),
     }
 }
 

@@ -26,13 +26,15 @@ enum Mode {
     Panic,
     /// Reads outside its memory.
     Oob,
-    /// Recurses without end.
+    /// Recurses without end, on the stack that the engine keeps.
     Stack,
+    /// Recurses without end with a large frame, on the stack that Rust keeps in linear memory.
+    ShadowStack,
     /// Takes memory until there is none.
     Memory,
     /// Computes forever.
     Cpu,
-    /// Calls `exit(3)`.
+    /// Calls `exit`; WASI tells the host only that it was no success.
     Exit,
     /// Sleeps on the system's clock, which is forbidden outside a step.
     Sleep,
@@ -98,6 +100,9 @@ fn misbehave(plan: &Plan) -> Result<(), Failure> {
         Mode::Stack => {
             black_box(recurse(black_box(1)));
         }
+        Mode::ShadowStack => {
+            black_box(recurse_with_frame(black_box(1)));
+        }
         Mode::Memory => {
             let mut held = Vec::new();
             loop {
@@ -117,11 +122,18 @@ fn misbehave(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Neither a loop nor a frame in linear memory can be made of this.
 #[inline(never)]
 #[allow(unconditional_recursion, reason = "that is the point")]
 fn recurse(depth: u64) -> u64 {
+    recurse(depth.wrapping_mul(3)).rotate_left(7) ^ depth
+}
+
+#[inline(never)]
+#[allow(unconditional_recursion, reason = "that is the point")]
+fn recurse_with_frame(depth: u64) -> u64 {
     let frame = black_box([depth; 32]);
-    recurse(depth + 1) + frame[31]
+    recurse_with_frame(depth.wrapping_mul(3)) ^ frame[31]
 }
 
 component! { workflows: [trap], tasks: [trapping] }
