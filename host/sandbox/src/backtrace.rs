@@ -1,9 +1,7 @@
 //! A guest's backtrace as text: one frame a line, innermost first, names demangled, recursion
 //! folded, and never longer than a screen or two.
 
-use std::fmt::Write as _;
-
-use wasmtime::{FrameInfo, WasmBacktrace};
+use wasmtime::{FrameInfo, FrameSymbol, WasmBacktrace};
 
 /// Frames shown; what is left out is counted.
 const FRAMES_SHOWN_MAX: usize = 50;
@@ -17,35 +15,53 @@ pub(crate) fn render(backtrace: &WasmBacktrace) -> String {
     cut(fold(&frames)).join("\n")
 }
 
-/// One line for the frame, or one for each function inlined into it.
+/// One line for the frame, and one before it for each function inlined into it.
 fn lines(frame: &FrameInfo) -> Vec<String> {
-    if frame.symbols().is_empty() {
-        let name = match frame.func_name() {
-            Some(name) => demangled(name),
-            None => format!("function {}", frame.func_index()),
-        };
+    // The name section has whole paths, the line tables only the last part of a name; but only
+    // they know of functions that were inlined.
+    let name = || match frame.func_name() {
+        Some(name) => demangled(name),
+        None => format!("function {}", frame.func_index()),
+    };
+    let Some((function, inlined)) = frame.symbols().split_last() else {
         return vec![match frame.module_offset() {
-            Some(offset) => format!("{name} (offset {offset:#x})"),
-            None => name,
+            Some(offset) => format!("{} (offset {offset:#x})", name()),
+            None => name(),
         }];
-    }
-    frame
-        .symbols()
+    };
+    let mut lines: Vec<String> = inlined
         .iter()
         .map(|symbol| {
-            let mut line = symbol
+            symbol
                 .name()
-                .or(frame.func_name())
-                .map_or_else(|| "(unknown)".to_owned(), demangled);
-            if let (Some(file), Some(number)) = (symbol.file(), symbol.line()) {
-                // Writing to a String cannot fail.
-                let _ = write!(line, " ({file}:{number}");
-                let _ = symbol.column().map(|column| write!(line, ":{column}"));
-                line.push(')');
-            }
-            line
+                .map_or_else(|| "(unknown)".to_owned(), demangled)
+                + &place(symbol)
         })
-        .collect()
+        .collect();
+    lines.push(name() + &place(function));
+    lines
+}
+
+/// Where a symbol is in the source, in parentheses; nothing if that is not known.
+fn place(symbol: &FrameSymbol) -> String {
+    match (symbol.file(), symbol.line(), symbol.column()) {
+        (Some(file), Some(line), Some(column)) => format!(" ({}:{line}:{column})", short(file)),
+        (Some(file), Some(line), None) => format!(" ({}:{line})", short(file)),
+        _ => String::new(),
+    }
+}
+
+/// A path without what only tells about the machine that built it: `library/core/src/ptr/mod.rs`,
+/// `serde_json-1.0.0/src/de.rs`.
+fn short(path: &str) -> &str {
+    let after = |mark: &str| {
+        let (_, rest) = path.split_once(mark)?;
+        // The hash of the compiler or of the registry.
+        Some(rest.split_once('/')?.1)
+    };
+    after("/registry/src/")
+        .or_else(|| after("/rustc/"))
+        .unwrap_or(path)
 }
 
 /// Without the hash that Rust appends to tell equal names apart.
@@ -112,6 +128,19 @@ mod tests {
             "p a b a b a b q",
             "p | a | b | ... the 2 frames above repeat 2 more times | q",
         );
+    }
+
+    #[test]
+    fn paths_do_not_tell_about_the_machine() {
+        assert_eq!(
+            short("/root/.cargo/registry/src/index.crates.io-1949cf/wasip2-2.0.1/src/proxy.rs"),
+            "wasip2-2.0.1/src/proxy.rs"
+        );
+        assert_eq!(
+            short("/rustc/59807616e1/library/core/src/ptr/mod.rs"),
+            "library/core/src/ptr/mod.rs"
+        );
+        assert_eq!(short("src/lib.rs"), "src/lib.rs");
     }
 
     #[test]

@@ -19,9 +19,10 @@ use crate::meter::{Meter, Metered, Verdict};
 use crate::ticker::Ticker;
 use crate::trap::{self, Phase};
 
-/// What a guest may hand to the host in one call beyond twice the payload limit, in bytes. A value
-/// between the payload limit and this ends in an error that the guest can read; one above ends it.
-const CALL_BYTES_SLACK: usize = 4 * 1024 * 1024;
+/// What a guest may hand to the host in one call, in bytes, if its memory may hold as much: a list
+/// can name the same megabyte a thousand times, and the host would have to hold them all. A value
+/// over the payload limit, but below this, ends in an error that the guest can read.
+const CALL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// What every instance needs of the sandbox.
 #[derive(Debug, Clone)]
@@ -87,14 +88,10 @@ impl Compiled {
     /// Makes the instance.
     async fn enter<T>(&self, instance: Instance) -> Result<(Workflow, Store<Instance>), Exit<T>> {
         let meter = Arc::clone(&instance.meter);
-        let call_bytes_max = instance
-            .limits
-            .payload_bytes_max
-            .saturating_mul(2)
-            .saturating_add(CALL_BYTES_SLACK);
+        let call_bytes_max = instance.limits.memory_bytes_max.min(CALL_BYTES_MAX);
         let mut store = Store::new(&self.runtime.engine, instance);
         store.limiter(|instance| &mut instance.limiter);
-        store.set_hostcall_fuel(call_bytes_max);
+        store.set_hostcall_fuel(usize::try_from(call_bytes_max).unwrap_or(usize::MAX));
         store.set_max_component_handles(RESOURCES_MAX);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| {
