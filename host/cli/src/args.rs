@@ -9,8 +9,12 @@ use crate::exit;
 
 /// Durable workflows as WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "stepwell", version, about, after_help = exit::HELP, max_term_width = 100)]
-#[command(propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "stepwell", version, after_help = exit::HELP, max_term_width = 100)]
+#[command(
+    propagate_version = true,
+    disable_help_subcommand = true,
+    args_override_self = true
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) global: Global,

@@ -117,7 +117,10 @@ impl Client {
     ) -> Result<Document, Error> {
         let unreachable = |error: ureq::Error| Error::Unreachable {
             url: self.url.clone(),
-            detail: error.to_string(),
+            detail: match error {
+                ureq::Error::Io(error) => error.to_string(),
+                other => other.to_string(),
+            },
         };
         let mut answer = answer.map_err(unreachable)?;
         let status = answer.status();

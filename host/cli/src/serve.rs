@@ -1,7 +1,7 @@
 //! `serve`: wires store, sandbox, engine and server together, and takes them apart in good order.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{Serve, StoreKind};
 use crate::exit::Exit;
-use crate::render::Paint;
+use crate::render::{Paint, Style};
 use crate::terminal::Terminal;
 
 /// Without RUST_LOG: our own news, and only what is wrong elsewhere.
@@ -27,6 +27,7 @@ pub(crate) fn serve(terminal: &Terminal, serve: &Serve) -> anyhow::Result<Exit> 
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(terminal.err_style() == Style::COLOUR)
         .with_target(false)
         .init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -41,11 +42,15 @@ pub(crate) fn serve(terminal: &Terminal, serve: &Serve) -> anyhow::Result<Exit> 
 
 async fn run(terminal: &Terminal, serve: &Serve) -> anyhow::Result<()> {
     // The port comes first: if it is taken, the data folder stays as it is.
-    let listener = TcpListener::bind(&serve.listen).await.with_context(|| {
-        format!(
-            "cannot listen on {}; choose another address with --listen",
-            serve.listen
-        )
+    let listener = TcpListener::bind(&serve.listen).await.map_err(|error| {
+        let advice = match error.kind() {
+            ErrorKind::AddrInUse => {
+                "another process listens there; stop it, or choose another address with --listen"
+            }
+            ErrorKind::InvalidInput => "an address is written as 127.0.0.1:7117",
+            _ => "choose another address with --listen",
+        };
+        anyhow::anyhow!("cannot listen on {}: {error}\n{advice}", serve.listen)
     })?;
     let address = listener
         .local_addr()
@@ -99,7 +104,7 @@ async fn run(terminal: &Terminal, serve: &Serve) -> anyhow::Result<()> {
 
 fn open(terminal: &Terminal, serve: &Serve) -> anyhow::Result<Arc<dyn Store>> {
     match serve.store {
-        StoreKind::Sqlite => Ok(Arc::new(open_sqlite(&serve.data)?)),
+        StoreKind::Sqlite => Ok(Arc::new(SqliteStore::open(&serve.data)?)),
         StoreKind::Memory => {
             let warning =
                 "--store memory: everything is lost when this process ends. Not for real work.";
@@ -110,11 +115,6 @@ fn open(terminal: &Terminal, serve: &Serve) -> anyhow::Result<Arc<dyn Store>> {
             Ok(Arc::new(MemoryStore::new()))
         }
     }
-}
-
-fn open_sqlite(data: &Path) -> anyhow::Result<SqliteStore> {
-    SqliteStore::open(data)
-        .with_context(|| format!("data folder {} cannot be used", data.display()))
 }
 
 /// The one line that says the server is ready; scripts read the address from it.

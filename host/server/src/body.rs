@@ -56,7 +56,6 @@ async fn bounded(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Resul
             continue;
         };
         if bytes.len() + data.len() > bytes_max {
-            drain(body, bytes_max).await;
             let problem = match announced {
                 Some(found) => Problem::new(
                     Kind::TooLarge,
@@ -73,18 +72,6 @@ async fn bounded(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Resul
         bytes.extend_from_slice(data);
     }
     Ok(bytes.freeze())
-}
-
-/// Takes in what a client still sends of a body that is too large: closing the connection at once
-/// would lose it the answer that says so. Bounded, since nobody has to listen for ever.
-async fn drain(mut body: Body, bytes_max: usize) {
-    let mut left = bytes_max.saturating_mul(2);
-    while let Some(Ok(frame)) = body.frame().await {
-        match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
-            Some(rest) => left = rest,
-            None => return,
-        }
-    }
 }
 
 /// A request's JSON. No body at all counts as `{}`.
@@ -126,12 +113,16 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonRequest<T> {
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
-        Problem::new(
-            Kind::BadBody,
-            format!("the body is not the JSON expected: {error}"),
-        )
-        .with("line", error.line())
-        .with("column", error.column())
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let reason = text
+            .strip_suffix(&format!(" at line {line} column {column}"))
+            .unwrap_or(&text);
+        let detail =
+            format!("the body is not the JSON expected, at line {line} column {column}: {reason}");
+        Problem::new(Kind::BadBody, detail)
+            .with("line", line)
+            .with("column", column)
     })
 }
 

@@ -169,17 +169,21 @@ impl Problem {
     }
 
     pub(crate) fn refused(run: RunId, verb: Verb, status: Status) -> Self {
-        let advice = match (verb, status) {
-            (_, status) if status.is_final() => "nothing more can happen to it",
-            (Verb::Wake, Status::Stuck) | (Verb::Resume, _) => {
-                "only a paused or stuck run can be resumed"
+        let advice = match verb {
+            _ if status.is_final() => "nothing more can happen to it",
+            Verb::Resume => "only a paused or stuck run can be resumed",
+            Verb::Wake => "only a sleeping run can be woken",
+            Verb::Send | Verb::Cancel | Verb::Pause | Verb::Terminate => "look at it first",
+        };
+        let noun = match verb {
+            Verb::Send => "event",
+            Verb::Cancel | Verb::Pause | Verb::Resume | Verb::Wake | Verb::Terminate => {
+                verb.as_str()
             }
-            (Verb::Wake, _) => "only a sleeping run can be woken",
-            _ => "look at it first",
         };
         Self::new(
             Kind::Refused,
-            format!("run {run} is {status}, so it takes no {verb}: {advice}"),
+            format!("run {run} takes no {noun}: it is {status}, and {advice}"),
         )
         .with("run_status", status.as_str())
     }

@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use stepwell_core::id::{RunId, TenantName, VersionLabel, WorkflowName};
 
 use crate::error::{Kind, Problem};
@@ -91,8 +92,25 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|axum::extract::Query(query)| Self(query))
-            .map_err(|error| bad("the query", &error.body_text()))
+            .map_err(|error| {
+                let text = error.body_text();
+                bad(
+                    "the query",
+                    &text
+                        .strip_prefix("Failed to deserialize query string: ")
+                        .unwrap_or(&text),
+                )
+            })
     }
+}
+
+/// A number in a query; serde's own message would not say what was found.
+pub(crate) fn number<'de, D: Deserializer<'de>, T: FromStr>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let wrong = |_| D::Error::custom(format!("`{text}` is not a whole number that fits"));
+    text.parse().map(Some).map_err(wrong)
 }
 
 /// A part of the request that cannot be read.

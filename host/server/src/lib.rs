@@ -14,6 +14,7 @@ pub mod wire;
 mod body;
 mod error;
 mod extract;
+mod linger;
 mod listen;
 mod patience;
 mod routes;

@@ -3,6 +3,7 @@
 use stepwell_core::time::Timestamp;
 use stepwell_server::wire::{Registered, RunSummary, Runs, Task, Versions, Workflow};
 
+use super::sketch::sketch;
 use super::style::{Paint, Style};
 use super::table::{Cell, table};
 use super::text::{plain, short};
@@ -112,12 +113,22 @@ pub(crate) fn registered(style: Style, registered: &Registered) -> String {
     drawn.push_str(&style.paint(Paint::Dim, &registered.digest));
     drawn.push('\n');
     if let Some(workflow) = registered.workflows.first() {
-        drawn.push_str(&format!(
-            "\nstart a run:  stepwell start {} --wait\n",
-            plain(&workflow.name)
-        ));
+        drawn.push_str(&format!("\nstart a run:  {}\n", start_command(workflow)));
     }
     drawn
+}
+
+/// The command that starts a run, with an input to fill in.
+fn start_command(workflow: &Workflow) -> String {
+    let name = plain(&workflow.name);
+    match workflow
+        .input_schema
+        .as_ref()
+        .and_then(|schema| sketch(schema.get()))
+    {
+        Some(input) => format!("stepwell start {name} --input '{}' --wait", plain(&input)),
+        None => format!("stepwell start {name} --wait"),
+    }
 }
 
 /// What a component offers, one line each.

@@ -170,6 +170,17 @@ fn message(entry: &Entry) -> String {
     entry.failure.as_ref().map_or_else(String::new, said)
 }
 
+/// Of a field, its first line: a backtrace has its own place.
+fn field(value: &str) -> String {
+    let mut lines = value.lines();
+    let first = short(lines.next().unwrap_or_default(), 100);
+    if lines.next().is_some() {
+        format!("{first} …")
+    } else {
+        first
+    }
+}
+
 /// A log line.
 pub(crate) fn line(style: Style, line: &Line) -> String {
     let paint = match line.level.as_str() {
@@ -181,7 +192,7 @@ pub(crate) fn line(style: Style, line: &Line) -> String {
     let fields: String = line
         .fields
         .iter()
-        .map(|(key, value)| format!("  {}={}", plain(key), short(value, 200)))
+        .map(|(key, value)| format!("  {}={}", plain(key), field(value)))
         .collect();
     format!(
         "{} {} {}{}\n",

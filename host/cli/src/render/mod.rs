@@ -4,6 +4,7 @@
 mod list;
 mod live;
 mod run;
+mod sketch;
 mod style;
 mod table;
 mod text;
@@ -16,3 +17,6 @@ pub(crate) use run::{Shown, ended, run};
 pub(crate) use style::{Paint, Style};
 pub(crate) use text::{bytes, plain};
 pub(crate) use time::span;
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,9 @@ use super::timeline::{Frame, open_waits, timeline};
 /// Lines of an input, a result or a published value.
 const VALUE_LINES_MAX: usize = 40;
 
+/// Frames of a backtrace.
+const FRAMES_MAX: usize = 12;
+
 /// All that is known about a run.
 #[derive(Debug)]
 pub(crate) struct Shown {
@@ -163,15 +166,28 @@ fn failed(style: Style, failure: &Failure) -> String {
     if let Some(details) = text_of(failure.details.as_ref(), failure.details_base64.as_deref()) {
         drawn.push_str(&format!("  details: {}\n", short(&details, 500)));
     }
-    for line in failure
-        .backtrace
-        .iter()
-        .flat_map(|backtrace| backtrace.lines())
-    {
-        drawn.push_str(&style.paint(Paint::Dim, &format!("    {}", plain(line))));
+    for frame in failure.backtrace.as_deref().map(frames).unwrap_or_default() {
+        drawn.push_str(&style.paint(Paint::Dim, &format!("    {frame}")));
         drawn.push('\n');
     }
     drawn
+}
+
+/// The frames of a backtrace that are the author's: those of Rust's own library only say how a
+/// panic ends, and are counted instead.
+fn frames(backtrace: &str) -> Vec<String> {
+    let is_library = |frame: &&str| frame.contains("(/rustc/") || frame.trim() == "abort";
+    let (library, own): (Vec<_>, Vec<_>) = backtrace.lines().partition(is_library);
+    let mut frames: Vec<_> = own
+        .iter()
+        .take(FRAMES_MAX)
+        .map(|frame| plain(frame.trim()))
+        .collect();
+    let hidden = library.len() + own.len() - frames.len();
+    if hidden > 0 {
+        frames.push(format!("({hidden} more frames; `--json` has them)"));
+    }
+    frames
 }
 
 fn titled(style: Style, title: &str, json: Option<&Json>, base64: Option<&str>) -> String {

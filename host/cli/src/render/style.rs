@@ -16,7 +16,7 @@ pub(crate) enum Paint {
 }
 
 /// Paints text, or leaves it as it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     has_colour: bool,
 }

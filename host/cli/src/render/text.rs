@@ -40,7 +40,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
         return format!("{bytes} B");
     }
     // Tenths are enough, and integers show no surprise.
-    let (mut tenths, mut unit) = (bytes.saturating_mul(10) / 1024, 0);
+    let (mut tenths, mut unit) = (u128::from(bytes) * 10 / 1024, 0);
     while tenths >= 10_240 && unit + 1 < UNITS.len() {
         tenths /= 1024;
         unit += 1;
@@ -74,6 +74,6 @@ mod tests {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes(25 * 1024 * 1024), "25.0 MiB");
-        assert_eq!(bytes(u64::MAX), "1638.3 TiB");
+        assert_eq!(bytes(u64::MAX), "16777215.9 TiB");
     }
 }

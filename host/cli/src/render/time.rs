@@ -43,7 +43,7 @@ pub(crate) fn ago(now: Timestamp, then: Instant) -> String {
 pub(crate) fn ahead(now: Timestamp, then: Instant) -> String {
     match between(Instant(now), then) {
         0 => "now".to_owned(),
-        ms => format!("in {}", if ms < MINUTE_MS { span(ms) } else { coarse(ms) }),
+        ms => format!("in {}", if ms < HOUR_MS { span(ms) } else { coarse(ms) }),
     }
 }
 

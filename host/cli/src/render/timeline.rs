@@ -128,13 +128,12 @@ fn row(frame: Frame, number: u32, operation: &Operation, name_width: usize) -> S
         style.paint(paint, &bar(frame, operation, end, is_moment)),
     );
     if let State::Open { until: Some(until) } = operation.state {
-        line.push_str(&style.paint(
-            Paint::Dim,
-            &format!(
-                "  until {}",
-                ahead(frame.now, until).trim_start_matches("in ")
-            ),
-        ));
+        let what = match operation.kind {
+            "sleep" => "over",
+            "wait" => "times out",
+            _ => "again",
+        };
+        line.push_str(&style.paint(Paint::Dim, &format!("  {what} {}", ahead(frame.now, until))));
     }
     let mut drawn = line.trim_end().to_owned();
     drawn.push('\n');

@@ -15,7 +15,7 @@ use super::find;
 use super::runs::payload;
 use crate::body::{JsonRequest, JsonResponse};
 use crate::error::{Kind, Problem};
-use crate::extract::{Path, Query, Segment, Tenant, bad};
+use crate::extract::{Path, Query, Segment, Tenant, bad, number};
 use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
@@ -133,6 +133,7 @@ pub(super) async fn list(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventQuery {
+    #[serde(default, deserialize_with = "number")]
     wait_ms: Option<u64>,
 }
 

@@ -9,7 +9,7 @@ use stepwell_core::payload::{Failure, Payload};
 use super::find;
 use crate::body::JsonResponse;
 use crate::error::Problem;
-use crate::extract::{Path, Query, Tenant, bad};
+use crate::extract::{Path, Query, Tenant, bad, number};
 use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
@@ -26,8 +26,11 @@ const READ_ENTRIES: usize = 32;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryQuery {
+    #[serde(default, deserialize_with = "number")]
     from: Option<u64>,
+    #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
+    #[serde(default, deserialize_with = "number")]
     wait_ms: Option<u64>,
 }
 

@@ -7,7 +7,7 @@ use stepwell_core::id::RunId;
 use super::find;
 use crate::body::JsonResponse;
 use crate::error::Problem;
-use crate::extract::{Path, Query, Tenant, bad};
+use crate::extract::{Path, Query, Tenant, bad, number};
 use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
@@ -20,8 +20,11 @@ const LIMIT_MAX: usize = 1_000;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogsQuery {
+    #[serde(default, deserialize_with = "number")]
     after: Option<u64>,
+    #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
+    #[serde(default, deserialize_with = "number")]
     wait_ms: Option<u64>,
 }
 

@@ -40,6 +40,7 @@ use axum::routing::{get, post, put};
 use stepwell_core::id::{RunId, TenantName};
 
 use crate::error::{Kind, Problem};
+use crate::linger;
 use crate::server::Server;
 
 pub(crate) fn router(server: Server) -> Router {
@@ -71,6 +72,7 @@ pub(crate) fn router(server: Server) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn(refuse_cross_origin))
+        .layer(middleware::from_fn(linger::linger))
         .with_state(server)
 }
 

@@ -15,7 +15,7 @@ use stepwell_store::RunFilter;
 use super::find;
 use crate::body::{JsonRequest, JsonResponse};
 use crate::error::Problem;
-use crate::extract::{Path, Query, Tenant, bad};
+use crate::extract::{Path, Query, Tenant, bad, number};
 use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
@@ -125,6 +125,7 @@ pub(super) struct ListQuery {
     workflow: Option<String>,
     /// One or more, separated by commas.
     status: Option<String>,
+    #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
     before: Option<String>,
 }
@@ -196,6 +197,7 @@ pub(super) async fn get(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitQuery {
+    #[serde(default, deserialize_with = "number")]
     wait_ms: Option<u64>,
 }
 

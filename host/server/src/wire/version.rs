@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use stepwell_engine::register;
 use stepwell_sandbox::guest::{TaskSpec, WorkflowSpec};
 
 use super::time::Instant;
+use super::value::Json;
 
 /// What was registered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ pub struct Workflow {
     pub summary: String,
     /// The events that it says it waits for.
     pub events: Vec<String>,
+    /// What its input must be: a JSON Schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Json>,
 }
 
 /// A task that a component offers.
@@ -53,6 +58,10 @@ impl From<&WorkflowSpec> for Workflow {
             name: spec.name.clone(),
             summary: spec.summary.clone(),
             events: spec.events.iter().map(|(name, _)| name.clone()).collect(),
+            input_schema: spec
+                .input_schema
+                .clone()
+                .and_then(|schema| RawValue::from_string(schema).ok()),
         }
     }
 }
@@ -109,7 +118,7 @@ pub struct Version {
     pub environment: BTreeMap<String, String>,
     /// The workflow's part of the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub manifest: Option<super::Json>,
+    pub manifest: Option<Json>,
 }
 
 impl From<stepwell_store::Version> for Version {
@@ -121,7 +130,7 @@ impl From<stepwell_store::Version> for Version {
             registered_at: Instant(version.registered_at),
             is_default: version.is_default,
             environment: version.environment.into_iter().collect(),
-            manifest: serde_json::value::RawValue::from_string(version.manifest).ok(),
+            manifest: RawValue::from_string(version.manifest).ok(),
         }
     }
 }
