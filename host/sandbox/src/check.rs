@@ -332,3 +332,98 @@ fn size_bytes(manifest: &Manifest) -> usize {
         .map(|task| task.name.len() + task.summary.len());
     manifest.sdk.len() + workflows.sum::<usize>() + tasks.sum::<usize>()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workflow(name: &str) -> WorkflowSpec {
+        WorkflowSpec {
+            name: name.to_owned(),
+            summary: String::new(),
+            input_schema: None,
+            output_schema: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// One good workflow with a change.
+    fn check(change: impl FnOnce(&mut Manifest)) -> String {
+        let mut manifest = Manifest {
+            workflows: vec![workflow("order")],
+            ..Manifest::default()
+        };
+        change(&mut manifest);
+        match check_manifest(&manifest, &Limits::default()) {
+            Ok(()) => "accepted".to_owned(),
+            Err(rejected) => rejected.to_string(),
+        }
+    }
+
+    #[test]
+    fn names_are_plain_and_unique_of_their_kind() {
+        assert_eq!(check(|_| ()), "accepted");
+        let task = || TaskSpec {
+            name: "order".to_owned(),
+            summary: String::new(),
+        };
+        assert_eq!(check(|manifest| manifest.tasks.push(task())), "accepted");
+
+        let bad = check(|manifest| manifest.workflows.push(workflow("a b")));
+        assert!(
+            bad.contains("a workflow under a name that cannot be used: `a b` is not"),
+            "{bad}"
+        );
+        let double = check(|manifest| manifest.workflows.push(workflow("order")));
+        assert!(
+            double.contains("two workflows under the name `order`"),
+            "{double}"
+        );
+        let double = check(|manifest| manifest.tasks.extend([task(), task()]));
+        assert!(
+            double.contains("two tasks under the name `order`"),
+            "{double}"
+        );
+        let events = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), None))
+                .collect()
+        };
+        let double = check(|manifest| manifest.workflows[0].events = events(&["paid", "paid"]));
+        assert!(
+            double.contains("two events under the name `paid`"),
+            "{double}"
+        );
+        let empty = check(|manifest| manifest.workflows[0].events = events(&[""]));
+        assert!(empty.contains("it has 0 bytes"), "{empty}");
+    }
+
+    #[test]
+    fn schemas_are_objects_or_booleans() {
+        for good in ["{}", "true", r#"{"type": "string"}"#] {
+            let schema = Some(good.to_owned());
+            assert_eq!(
+                check(|manifest| manifest.workflows[0].input_schema = schema),
+                "accepted"
+            );
+        }
+        let number = check(|manifest| manifest.workflows[0].output_schema = Some("1".to_owned()));
+        assert!(
+            number.contains("the output of workflow `order`") && number.contains("neither"),
+            "{number}"
+        );
+        let broken = check(|manifest| {
+            manifest.workflows[0].events = vec![("paid".to_owned(), Some("{".to_owned()))]
+        });
+        assert!(
+            broken.contains("event `paid` of workflow `order`") && broken.contains("EOF"),
+            "{broken}"
+        );
+        let deep = "[".repeat(100_000);
+        assert!(
+            check(|manifest| manifest.workflows[0].input_schema = Some(deep))
+                .contains("recursion limit")
+        );
+    }
+}

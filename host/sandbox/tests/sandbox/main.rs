@@ -8,5 +8,6 @@ mod http;
 mod limits;
 mod protocol;
 mod registration;
+mod small;
 mod support;
 mod world;
