@@ -5,6 +5,10 @@
 //! appends of many runs at once, which share commits.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
+#![allow(
+    clippy::cast_precision_loss,
+    reason = "rates need no more digits than a double has"
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,14 +53,15 @@ fn main() -> Result<()> {
         let measured = runtime.block_on(appends(&*store, &mut run, SPAN / ROUNDS))?;
         let commits = store.counts().commits - commits_before;
         assert_eq!(
-            commits, measured.count,
+            commits,
+            measured.took.len() as u64,
             "a sequential append costs one commit"
         );
         sequential.add(measured);
     }
 
     let commits_before = store.counts().commits;
-    let concurrent = runtime.block_on(async {
+    let mut concurrent = runtime.block_on(async {
         let mut tasks = Vec::new();
         for number in 1..=CONCURRENT_RUNS {
             let mut run = start(&*store, &version, number).await?;
@@ -65,55 +70,67 @@ fn main() -> Result<()> {
                 appends(&*store, &mut run, SPAN).await
             }));
         }
-        let mut total = Rate {
-            count: 0,
-            span: SPAN,
-        };
+        let mut all = Rate::default();
         for task in tasks {
-            total.count += task.await??.count;
+            all.add(task.await??);
         }
-        Result::Ok(total)
+        // They ran side by side.
+        all.span = SPAN;
+        Result::Ok(all)
     })?;
     let commits = store.counts().commits - commits_before;
 
     println!(
-        "bare commits of one small row    {:>9.0} /s  {:>7.1} µs",
-        bare.per_second(),
-        bare.micros()
+        "{:34}{:>10}{:>10}{:>9}{:>9}{:>9}",
+        "", "a second", "µs each", "p50 µs", "p99 µs", "max µs"
+    );
+    bare.print("bare commits of one small row");
+    sequential.print("appends one after another");
+    concurrent.print(&format!("appends of {CONCURRENT_RUNS} runs at once"));
+    println!();
+    println!(
+        "an append one after another costs {:.2} × a bare commit",
+        sequential.micros() / bare.micros()
     );
     println!(
-        "sequential appends, one entry    {:>9.0} /s  {:>7.1} µs  {:.2} × a bare commit",
-        sequential.per_second(),
-        sequential.micros(),
-        sequential.micros() / bare.micros(),
-    );
-    println!(
-        "appends of {CONCURRENT_RUNS} runs at once      {:>9.0} /s  {:>7.2} µs  {:.0} a commit",
-        concurrent.per_second(),
-        concurrent.micros(),
-        concurrent.per_second() * SPAN.as_secs_f64() / commits as f64,
+        "{:.0} appends of {CONCURRENT_RUNS} runs at once share a commit",
+        concurrent.count() / commits as f64
     );
     Ok(())
 }
 
-#[derive(Default, Clone, Copy)]
+/// How long each of many calls took.
+#[derive(Default)]
 struct Rate {
-    count: u64,
+    took: Vec<Duration>,
     span: Duration,
 }
 
 impl Rate {
     fn add(&mut self, other: Self) {
-        self.count += other.count;
+        self.took.extend(other.took);
         self.span += other.span;
     }
 
-    fn per_second(self) -> f64 {
-        self.count as f64 / self.span.as_secs_f64()
+    fn count(&self) -> f64 {
+        self.took.len() as f64
     }
 
-    fn micros(self) -> f64 {
-        1e6 / self.per_second()
+    fn micros(&self) -> f64 {
+        self.span.as_secs_f64() * 1e6 / self.count()
+    }
+
+    fn print(&mut self, name: &str) {
+        self.took.sort_unstable();
+        let percentile = |share: usize| self.took[(self.took.len() - 1) * share / 100].as_micros();
+        println!(
+            "{name:34}{:>10.0}{:>10.2}{:>9}{:>9}{:>9}",
+            self.count() / self.span.as_secs_f64(),
+            self.micros(),
+            percentile(50),
+            percentile(99),
+            percentile(100),
+        );
     }
 }
 
@@ -121,20 +138,21 @@ fn bare_commits(folder: &Path, span: Duration) -> Result<Rate> {
     let connection = rusqlite::Connection::open(folder.join("bare.sqlite"))?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", 8_192)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 4_096)?;
     connection.execute(
         "CREATE TABLE IF NOT EXISTS bare (id INTEGER PRIMARY KEY, row BLOB NOT NULL)",
         [],
     )?;
     let mut statement = connection.prepare("INSERT INTO bare (row) VALUES (?1)")?;
     let began = Instant::now();
-    let mut count = 0;
+    let mut took = Vec::new();
     while began.elapsed() < span {
+        let before = Instant::now();
         statement.execute([[7_u8; 64]])?;
-        count += 1;
+        took.push(before.elapsed());
     }
     Ok(Rate {
-        count,
+        took,
         span: began.elapsed(),
     })
 }
@@ -190,7 +208,7 @@ async fn start(store: &impl Store, version: &NewVersion, number: u32) -> Result<
 /// Appends one entry after another for a while.
 async fn appends(store: &impl Store, run: &mut Running, span: Duration) -> Result<Rate> {
     let began = Instant::now();
-    let mut count = 0;
+    let mut took = Vec::new();
     while began.elapsed() < span {
         let record = Record::StepCompleted {
             operation: Operation(u32::try_from(run.next.0)?),
@@ -208,12 +226,13 @@ async fn appends(store: &impl Store, run: &mut Running, span: Duration) -> Resul
             then: Then::Run,
             at: AT,
         };
+        let before = Instant::now();
         store.append(append).await?;
+        took.push(before.elapsed());
         run.next = run.next.plus(1);
-        count += 1;
     }
     Ok(Rate {
-        count,
+        took,
         span: began.elapsed(),
     })
 }

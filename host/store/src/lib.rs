@@ -51,6 +51,8 @@ use tokio::sync::{broadcast, watch};
 /// **Durability.** When a writing method has returned `Ok`, no crash of process or machine loses
 /// what it wrote; when it has returned an error, nothing of it was written. Calls that queue while
 /// a commit is under way may share the next one (group commit); each still succeeds or fails alone.
+/// [`Error::Unknown`] is the one exception: it says that an acknowledgement was lost. Dropping the
+/// future of a call takes nothing back.
 ///
 /// **Fencing.** Every write about a run that a host drives is conditional on that run's epoch. A
 /// host that lost its lease gets [`Error::LeaseLost`] for all of them, whatever its clock says.
@@ -85,7 +87,10 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     // ---- Runs, from outside.
 
     /// Starts a run: the run, its input and its idempotency key in one transaction. With a
-    /// `claimant`, and if the run is due now, the same transaction claims it.
+    /// `claimant` that lives, and if the run is due now, the same transaction claims it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVersion`] if the version is not there, or stands for another component.
     async fn start(&self, new: NewRun, claimant: Option<HostId>) -> Result<Started, Error>;
 
     /// Puts a message into a run's inbox, in the one order of that inbox, or says why not.
@@ -93,6 +98,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// A pause, a resume and a terminate take effect in the same transaction; a terminate also
     /// appends the journal's last entry and raises the epoch, which fences off whoever drives the
     /// run. The others wait for the host, which is told by [`Change::Inbox`] or [`Change::Ready`].
+    /// A cancel lifts a pause, so that the run can clean up. A wake that no append has covered yet
+    /// answers for a second one.
     async fn deliver(
         &self,
         tenant: &TenantName,
@@ -134,13 +141,18 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     // ---- Runs, from the host that drives them.
 
-    /// Says that this host lives and holds what it has claimed until `lease_until`. First called
-    /// before the first claim; then again and again, well before it runs out.
+    /// Says that this host lives and holds what it has claimed until `lease_until` (exclusive).
+    /// First called before the first claim; then again and again, well before it runs out.
+    ///
+    /// That a lease has run out is noticed by the next claim or delivery, whoever makes it. From
+    /// then on the lost host's runs are nobody's, its appends are refused even if it comes back,
+    /// and hosts are told of each run by [`Change::Ready`] or [`Change::Due`].
     async fn renew_lease(&self, host: HostId, lease_until: Timestamp) -> Result<(), Error>;
 
     /// Claims runs that are ready and not held: queued, due, or with something in the inbox that
-    /// they wait for; also those of a host whose lease ran out before `now`. Not the paused, the
-    /// stuck or the finished. Oldest readiness first.
+    /// they wait for; also those of a host whose lease has run out by `now`. Not the paused, the
+    /// stuck or the finished. Oldest readiness first. A host whose own lease has run out by `now`
+    /// claims nothing.
     async fn claim(&self, host: HostId, now: Timestamp, limit: usize) -> Result<Vec<Claim>, Error>;
 
     /// The whole newest journal of a run, in order. For the host that drives it.
@@ -155,12 +167,17 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// final status) is written in the same transaction.
     ///
     /// # Errors
-    /// [`Error::LeaseLost`] if the epoch or the length differ; [`Error::CancelRequested`] if the
-    /// run would end and a cancel was accepted that `cancel_seen` does not cover.
+    /// [`Error::LeaseLost`] if the epoch or the length differ, or nobody holds the run;
+    /// [`Error::CancelRequested`] if the run would end and a cancel was accepted that `cancel_seen`
+    /// does not cover.
+    ///
+    /// # Panics
+    /// If the entries and what follows them contradict each other: [`Then::End`] goes with a last
+    /// entry that is an end, and with no other.
     async fn append(&self, append: Append) -> Result<(), Error>;
 
-    /// Runs that nobody holds and that fall due from `from` (inclusive) until `until` (exclusive),
-    /// soonest first, at most `limit`.
+    /// Runs that nobody holds, no operator either, and that fall due from `from` (inclusive) until
+    /// `until` (exclusive), soonest first, at most `limit`.
     async fn due(
         &self,
         from: Timestamp,
@@ -168,7 +185,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<(Timestamp, RunId)>, Error>;
 
-    /// Keeps log lines, best effort: they may share a later commit, and a refusal costs no run.
+    /// Keeps log lines, best effort: they may share a later commit, and under overload some are
+    /// dropped. Returns at once; [`Self::logs`] finds them from then on.
     async fn write_logs(&self, lines: Vec<LogLine>) -> Result<(), Error>;
 
     // ---- Notification. Never the only way to learn of something: a receiver that lags, or a

@@ -24,20 +24,26 @@ pub(super) fn runs(rows: &Connection, tenant: &TenantName, filter: &RunFilter) -
         return Ok(Vec::new());
     };
     let limit = filter.limit.min(RUNS_MAX);
+    let versions = match &filter.workflow {
+        Some(workflow) => Some(versions::ids(rows, id, workflow)?),
+        None => None,
+    };
     let mut found = Vec::new();
     let mut visit = |run| {
         if found.len() >= limit {
             return Ok(false);
         }
+        if let Some(versions) = &versions
+            && !versions.contains(&runs::version(rows, id, run)?)
+        {
+            return Ok(true);
+        }
         let Some(head) = heads::find_of(rows, Some(id), run)? else {
             return Ok(true);
         };
-        if !filter.statuses.is_empty() && !filter.statuses.contains(&head.head.facts().visible()) {
-            return Ok(true);
-        }
-        if let Some(workflow) = &filter.workflow
-            && versions::pinned(rows, runs::version(rows, id, run)?)?.workflow != *workflow
-        {
+        let shown =
+            filter.statuses.is_empty() || filter.statuses.contains(&head.head.facts().visible());
+        if !shown {
             return Ok(true);
         }
         found.push(assemble(rows, tenant, run, head)?);

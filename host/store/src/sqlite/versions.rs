@@ -33,6 +33,7 @@ const PIN: &str = "SELECT version, workflow, label, digest, environment FROM ver
     WHERE tenant = ?1 AND workflow = ?2 AND label = ?3";
 const PINNED: &str =
     "SELECT version, workflow, label, digest, environment FROM versions WHERE version = ?1";
+const IDS: &str = "SELECT version FROM versions WHERE tenant = ?1 AND workflow = ?2";
 const INSERT: &str = "INSERT INTO versions
     (tenant, workflow, label, digest, manifest, environment, registered_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const SET_DEFAULT: &str =
@@ -81,6 +82,19 @@ pub(super) fn list(rows: &Connection, tenant: TenantId) -> Result<Vec<Version>> 
         versions.push(read(row)?);
     }
     Ok(versions)
+}
+
+/// The numbers of a workflow's versions.
+pub(super) fn ids(
+    rows: &Connection,
+    tenant: TenantId,
+    workflow: &WorkflowName,
+) -> Result<Vec<VersionId>> {
+    let mut statement = rows.prepare_cached(IDS)?;
+    let found = statement.query_map((tenant.0, workflow.as_str()), |row| {
+        row.get(0).map(VersionId)
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
 /// What a run is to be pinned to, if there is such a version.

@@ -13,35 +13,30 @@
 
 mod batch;
 mod command;
+mod gather;
+mod thread;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use self::batch::Batch;
 pub(super) use self::batch::Tx;
 use self::command::{Call, Command};
+use self::thread::Thread;
 use super::fault::Result;
-use super::folds::Folds;
 use super::log_queue::LogQueue;
 use crate::change::Counts;
 use crate::error::Error;
 use crate::log::LogLine;
 use crate::notices::Notices;
 
-/// Commands in one transaction: bounds how long the first of them waits for the last.
-const BATCH_MAX: usize = 4_096;
 /// Commands that may wait. Each belongs to a caller who waits for it, so this is met only when
 /// callers pile up without end; then they are told at once rather than after a long wait.
 const QUEUE_MAX: usize = 262_144;
-/// How long log lines wait for a commit to go along with before they get one of their own.
-const LOGS_WAIT: Duration = Duration::from_millis(50);
 const STATEMENTS_MAX: usize = 128;
 
 /// Handle of the writer thread. Dropping it waits for the commit in progress.
@@ -78,8 +73,9 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     // 64 MiB: the heads of some hundred thousand runs that change.
     connection.pragma_update(None, "cache_size", -64 * 1024)?;
-    // Pages, that is 32 MiB: fewer checkpoints write a page that many commits change less often.
-    connection.pragma_update(None, "wal_autocheckpoint", 8_192)?;
+    // Pages, that is 16 MiB: a page that many commits change is written back less often than at
+    // the default of 1,000, and no commit waits long for the one that does it.
+    connection.pragma_update(None, "wal_autocheckpoint", 4_096)?;
     // What a burst has made of it is given back.
     connection.pragma_update(None, "journal_size_limit", 128 * 1024 * 1024)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -104,7 +100,7 @@ impl Writer {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new()
                 .name("stepwell-writer".to_owned())
-                .spawn(move || run(&connection, &wakeups, &shared))
+                .spawn(move || Thread::new(&connection, &wakeups, &shared).run())
                 .map_err(|error| Error::Unavailable {
                     action: "start its writer",
                     detail: error.to_string(),
@@ -189,87 +185,6 @@ impl Drop for Writer {
             // It has said so itself if it panicked.
             let _ = thread.join();
         }
-    }
-}
-
-/// The thread: until the handle is dropped and everything that queued is written.
-fn run(connection: &Connection, wakeups: &Receiver<Wakeup>, shared: &Shared) {
-    let mut commands: Vec<Box<dyn Command>> = Vec::new();
-    let mut folds = Folds::default();
-    let mut logs_due: Option<Instant> = None;
-    loop {
-        let wakeup = match logs_due {
-            None => wakeups.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(due) => wakeups.recv_timeout(due.saturating_duration_since(Instant::now())),
-        };
-        match wakeup {
-            Ok(Wakeup::Command(command)) => commands.push(command),
-            Ok(Wakeup::Logs) => {
-                logs_due.get_or_insert_with(|| Instant::now() + LOGS_WAIT);
-                continue;
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                if !shared.logs.is_empty() {
-                    commit(connection, &mut folds, &mut commands, shared);
-                }
-                return;
-            }
-        }
-        while commands.len() < BATCH_MAX {
-            match wakeups.try_recv() {
-                Ok(Wakeup::Command(command)) => commands.push(command),
-                // They go along with this batch.
-                Ok(Wakeup::Logs) => {}
-                Err(_) => break,
-            }
-        }
-        logs_due = None;
-        shared.queued.fetch_sub(commands.len(), Ordering::Relaxed);
-        commit(connection, &mut folds, &mut commands, shared);
-    }
-}
-
-/// Executes the commands in one transaction, commits, tells and answers.
-fn commit(
-    connection: &Connection,
-    folds: &mut Folds,
-    commands: &mut Vec<Box<dyn Command>>,
-    shared: &Shared,
-) {
-    let lines = shared.logs.take();
-    let batch = Batch {
-        connection,
-        folds,
-        commands: commands.as_mut_slice(),
-        lines: &lines,
-    };
-    let outcome = match std::panic::catch_unwind(AssertUnwindSafe(|| batch.write())) {
-        Ok(Ok(written)) => {
-            shared.commits.fetch_add(written.commits, Ordering::SeqCst);
-            shared.entries.fetch_add(written.entries, Ordering::SeqCst);
-            // Told before answered: whoever made the change finds it among the changes.
-            shared.notices.send(&written.changes, &written.touched);
-            Ok(())
-        }
-        Ok(Err(error)) => {
-            tracing::error!(%error, commands = commands.len(), "a transaction was not written");
-            Err(error)
-        }
-        Err(_) => {
-            tracing::error!(
-                commands = commands.len(),
-                "the writer panicked, which is a bug; it goes on"
-            );
-            folds.clear();
-            Err(Error::Unknown {
-                action: "write",
-                detail: "the writer panicked".to_owned(),
-            })
-        }
-    };
-    for command in commands.drain(..) {
-        command.answer(outcome.as_ref().copied());
     }
 }
 
