@@ -11,14 +11,31 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 
 use crate::error::{Kind, Problem};
+use crate::server::Server;
 
 /// A JSON body: a payload of the default limit (1 MiB), as base64, and room for the rest.
 const JSON_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// For a JSON body to arrive.
 const JSON_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A body up to this size is read without further ado: of each connection, that is little.
+const SMALL_BYTES_MAX: usize = 64 * 1024;
+
+/// How a body is read.
+#[derive(Debug)]
+pub(crate) struct Bounds<'a> {
+    /// Its size, at most.
+    pub(crate) bytes_max: usize,
+    /// For all of it to arrive.
+    pub(crate) timeout: Duration,
+    /// Places for bodies that are not small: thousands of clients that each send most of a large
+    /// body, and then nothing, must not fill the memory.
+    pub(crate) places: &'a Semaphore,
+}
 
 /// Reads a body to its end.
 ///
@@ -28,26 +45,34 @@ const JSON_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
-    bytes_max: usize,
-    timeout: Duration,
+    bounds: &Bounds<'_>,
 ) -> Result<Bytes, Problem> {
-    tokio::time::timeout(timeout, bounded(headers, body, bytes_max))
+    tokio::time::timeout(bounds.timeout, bounded(headers, body, bounds))
         .await
         .unwrap_or_else(|_| {
             let detail = format!(
                 "the body did not arrive within {} s; send it again",
-                timeout.as_secs()
+                bounds.timeout.as_secs()
             );
             Err(Problem::new(Kind::BodyTimeout, detail))
         })
 }
 
-async fn bounded(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
-    let announced = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok())
-        .and_then(|text| text.parse().ok());
-    let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0_usize).min(bytes_max));
+async fn bounded(
+    headers: &HeaderMap,
+    mut body: Body,
+    bounds: &Bounds<'_>,
+) -> Result<Bytes, Problem> {
+    let announced = announced(headers);
+    if let Some(found) = announced.filter(|&found| found > bounds.bytes_max as u64) {
+        let detail = format!(
+            "the body has {found} bytes; the limit is {} bytes",
+            bounds.bytes_max
+        );
+        return Err(too_large(bounds, detail).with("found_bytes", found));
+    }
+    let mut bytes = BytesMut::new();
+    let mut place = None;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Problem::new(Kind::BadRequest, format!("the body broke off: {error}"))
@@ -55,35 +80,47 @@ async fn bounded(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Resul
         let Some(data) = frame.data_ref() else {
             continue;
         };
-        if bytes.len() + data.len() > bytes_max {
-            let problem = match announced {
-                Some(found) => Problem::new(
-                    Kind::TooLarge,
-                    format!("the body has {found} bytes; the limit is {bytes_max} bytes"),
-                )
-                .with("found_bytes", found),
-                None => Problem::new(
-                    Kind::TooLarge,
-                    format!("the body has more than {bytes_max} bytes, which is the limit"),
-                ),
-            };
-            return Err(problem.with("limit_bytes", bytes_max));
+        let size = bytes.len() + data.len();
+        if size > bounds.bytes_max {
+            let detail = format!(
+                "the body has more than {} bytes, which is the limit",
+                bounds.bytes_max
+            );
+            return Err(too_large(bounds, detail));
+        }
+        if size > SMALL_BYTES_MAX && place.is_none() {
+            // Only closed when the server is gone, and then nobody is here.
+            place = bounds.places.acquire().await.ok();
         }
         bytes.extend_from_slice(data);
     }
     Ok(bytes.freeze())
 }
 
+/// The size that a request says its body has.
+pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn too_large(bounds: &Bounds<'_>, detail: String) -> Problem {
+    Problem::new(Kind::TooLarge, detail).with("limit_bytes", bounds.bytes_max)
+}
+
 /// A request's JSON. No body at all counts as `{}`.
 #[derive(Debug)]
 pub(crate) struct JsonRequest<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonRequest<T> {
+impl<T: DeserializeOwned> FromRequest<Server> for JsonRequest<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(&parts.headers, body, JSON_BYTES_MAX, JSON_TIMEOUT).await?;
+        let bounds = Bounds {
+            bytes_max: JSON_BYTES_MAX,
+            timeout: JSON_TIMEOUT,
+            places: server.body_places(),
+        };
+        let bytes = read(&parts.headers, body, &bounds).await?;
         if bytes.is_empty() {
             return parse(b"{}").map(Self);
         }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -21,19 +22,24 @@ impl<S: Sync> FromRequestParts<S> for Tenant {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let text = parts
-            .headers
-            .get(TENANT_HEADER)
-            .map_or(Ok("default"), |value| value.to_str());
-        let text = text.map_err(|_| {
-            Problem::new(
-                Kind::BadRequest,
-                format!("header {TENANT_HEADER} is not plain text"),
-            )
-        })?;
+        let text = header(&parts.headers, TENANT_HEADER)?.unwrap_or("default");
         text.parse()
             .map(Self)
             .map_err(|error| bad(&format!("header {TENANT_HEADER}"), &error))
+    }
+}
+
+/// A header that may be given once. Given twice, a proxy and we might each believe another one.
+pub(crate) fn header<'a>(
+    headers: &'a HeaderMap,
+    name: &'static str,
+) -> Result<Option<&'a str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next().map(|value| value.to_str()).transpose();
+    match (value, values.next()) {
+        (Ok(value), None) => Ok(value),
+        (Ok(_), Some(_)) => Err(bad(&format!("header {name}"), &"it is given twice")),
+        (Err(_), _) => Err(bad(&format!("header {name}"), &"it is not plain text")),
     }
 }
 

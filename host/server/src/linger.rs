@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
+use axum::http::header::EXPECT;
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::oneshot;
+
+use crate::body::announced;
 
 /// What is taken in at most: twice the largest component.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -25,6 +28,12 @@ const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Answers only after the request's body has arrived, or has had its chance.
 pub(crate) async fn linger(request: Request, next: Next) -> Response {
+    // Who asked first whether to send the body is spared it by an answer, and who announces more
+    // than we would take in cannot be helped.
+    let is_asking = request.headers().contains_key(EXPECT);
+    if is_asking || announced(request.headers()).is_some_and(|bytes| bytes > BYTES_MAX as u64) {
+        return next.run(request).await;
+    }
     let (sender, left) = oneshot::channel();
     let response = next
         .run(request.map(|body| {

@@ -15,6 +15,9 @@ const WAITING_MAX: usize = 2_048;
 /// Components that are being uploaded and checked at once; each may hold 32 MiB and a core.
 const UPLOADS_MAX: usize = 2;
 
+/// JSON bodies of more than 64 KiB that are being read at once; each may hold 2 MiB.
+const BODIES_MAX: usize = 32;
+
 /// What all requests share: the engine, and the bounds on what they may hold at once. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Server {
@@ -22,6 +25,7 @@ pub struct Server {
     clock: Arc<dyn Clock>,
     waiting: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
     stopping: Arc<watch::Sender<bool>>,
 }
 
@@ -33,6 +37,7 @@ impl Server {
             clock,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
+            bodies: Arc::new(Semaphore::new(BODIES_MAX)),
             stopping: Arc::new(watch::Sender::new(false)),
         }
     }
@@ -61,6 +66,10 @@ impl Server {
 
     pub(crate) fn upload_places(&self) -> &Semaphore {
         &self.uploads
+    }
+
+    pub(crate) fn body_places(&self) -> &Semaphore {
+        &self.bodies
     }
 
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {

@@ -1,7 +1,7 @@
 //! Starting runs and looking at them.
 
 use axum::extract::State;
-use axum::http::header::{HeaderName, LOCATION};
+use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use stepwell_store::RunFilter;
 use super::find;
 use crate::body::{JsonRequest, JsonResponse};
 use crate::error::Problem;
-use crate::extract::{Path, Query, Tenant, bad, number};
+use crate::extract::{Path, Query, Tenant, bad, header, number};
 use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
@@ -26,7 +26,7 @@ const LIST_DEFAULT: usize = 50;
 const LIST_MAX: usize = 200;
 
 /// The header that says what `idempotency_key` says.
-const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+const KEY_HEADER: &str = "idempotency-key";
 
 /// `POST /v1/workflows/{workflow}/runs`: 201, or 200 if its idempotency key had started it before.
 pub(super) async fn start(
@@ -71,12 +71,9 @@ fn idempotency_key(
     headers: &HeaderMap,
     in_body: Option<String>,
 ) -> Result<Option<String>, Problem> {
-    let Some(header) = headers.get(KEY_HEADER) else {
+    let Some(header) = header(headers, KEY_HEADER)? else {
         return Ok(in_body);
     };
-    let header = header
-        .to_str()
-        .map_err(|_| bad("header Idempotency-Key", &"it is not plain text"))?;
     match in_body {
         Some(key) if key != header => Err(bad(
             "`idempotency_key`",

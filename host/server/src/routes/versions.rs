@@ -7,8 +7,9 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use stepwell_core::id::{VersionLabel, WorkflowName};
 use stepwell_engine::register::Registration;
+use tokio::sync::Semaphore;
 
-use crate::body::{self, JsonResponse};
+use crate::body::{self, Bounds, JsonResponse};
 use crate::error::{Kind, Problem};
 use crate::extract::{Path, Query, Tenant, bad};
 use crate::server::Server;
@@ -41,13 +42,13 @@ pub(super) async fn register(
             )
         })?;
     let (parts, body) = request.into_parts();
-    let component = body::read(
-        &parts.headers,
-        body,
-        server.engine().config().limits.component_bytes_max,
-        UPLOAD_TIMEOUT,
-    )
-    .await?;
+    let bounds = Bounds {
+        bytes_max: server.engine().config().limits.component_bytes_max,
+        timeout: UPLOAD_TIMEOUT,
+        // An upload has a place already, so it never waits for one of these.
+        places: &Semaphore::new(1),
+    };
+    let component = body::read(&parts.headers, body, &bounds).await?;
     let registration = Registration {
         tenant,
         label: label.clone(),
