@@ -1,9 +1,12 @@
 //! Entries that a host appends to a journal, and what the run does next.
 
 use stepwell_core::id::{Epoch, EventId, RunId, Sequence};
-use stepwell_core::journal::Entry;
+use stepwell_core::journal::{Ending, Entry, Record};
+use stepwell_core::payload::Payload;
 use stepwell_core::run::Status;
 use stepwell_core::time::Timestamp;
+
+use crate::inbox::ItemKind;
 
 /// Entries to append, and what the run does next.
 #[derive(Debug, Clone)]
@@ -60,4 +63,57 @@ pub struct Suspension {
     pub sleeps: bool,
     /// Whether the host gives the run up.
     pub release: bool,
+}
+
+impl Append {
+    /// Panics if the entries and what follows them contradict each other, which is a bug of the
+    /// caller: a run ends with, and only with, the entry that says so.
+    pub(crate) fn assert_consistent(&self) {
+        let ends = |entry: &Entry| matches!(entry.record, Record::Ended(_));
+        let last_ends = self.entries.last().is_some_and(ends);
+        let (_, before_last) = self
+            .entries
+            .split_last()
+            .map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
+        assert!(
+            !before_last.iter().any(ends),
+            "run {}: entries after its end",
+            self.run
+        );
+        assert_eq!(
+            last_ends,
+            self.then == Then::End,
+            "run {}: {:?} after {:?}",
+            self.run,
+            self.then,
+            self.entries.last()
+        );
+    }
+
+    /// The input of the next journal, if this append ends one with `ContinuedAsNew`.
+    pub(crate) fn continued(&self) -> Option<&Payload> {
+        match self.ending() {
+            Some(Ending::ContinuedAsNew(input)) => Some(input),
+            _ => None,
+        }
+    }
+
+    /// How the run, or this journal of it, ends with this append.
+    pub(crate) fn ending(&self) -> Option<&Ending> {
+        match &self.entries.last()?.record {
+            Record::Ended(ending) => Some(ending),
+            _ => None,
+        }
+    }
+}
+
+impl Suspension {
+    /// Whether an inbox item makes a run ready that is suspended like this.
+    pub(crate) fn is_met_by(&self, item: ItemKind<'_>) -> bool {
+        match item {
+            ItemKind::Event { name } => self.events.iter().any(|wait| wait == name),
+            ItemKind::Cancel => true,
+            ItemKind::Wake => self.sleeps,
+        }
+    }
 }

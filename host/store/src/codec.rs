@@ -13,6 +13,7 @@
 //! never a panic and never an allocation larger than the bytes that are there.
 
 mod bytes;
+mod part;
 mod record;
 
 use stepwell_core::id::{RunId, Sequence};
@@ -147,7 +148,7 @@ pub(crate) fn ending_of_row(
 pub(crate) fn encode_payload(payload: &Payload) -> Vec<u8> {
     let bytes = payload.as_bytes();
     let mut out = Vec::with_capacity(1 + bytes.len());
-    out.push(record::payload_tag(payload));
+    out.push(part::payload_tag(payload));
     out.extend_from_slice(bytes);
     out
 }
@@ -157,19 +158,19 @@ pub(crate) fn decode_payload(bytes: &[u8]) -> Result<Payload, Error> {
     let (tag, value) = bytes
         .split_first()
         .ok_or(Error::Short { at: 0, missing: 1 })?;
-    record::payload_of(*tag, value.to_vec(), 0)
+    part::payload_of(*tag, value.to_vec(), 0)
 }
 
 /// An answer to an event's sender.
 pub(crate) fn encode_answer(answer: &Result<Payload, Failure>) -> Vec<u8> {
     let mut out = Writer::with_capacity(32);
-    record::write_answer(&mut out, answer);
+    part::write_answer(&mut out, answer);
     out.into_bytes()
 }
 
 /// Reads what [`encode_answer`] wrote.
 pub(crate) fn decode_answer(bytes: &[u8]) -> Result<Result<Payload, Failure>, Error> {
-    whole(bytes, record::read_answer)
+    whole(bytes, part::read_answer)
 }
 
 /// A list of names.

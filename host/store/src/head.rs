@@ -8,12 +8,12 @@
 
 use stepwell_core::id::{Epoch, EventId, HostId, RunId, Sequence};
 use stepwell_core::journal::{Ending, Entry, Record};
-use stepwell_core::payload::{Failure, Payload};
-use stepwell_core::run::{Facts, Status, Verb, Verdict};
+use stepwell_core::run::{Facts, Status, Verdict};
 use stepwell_core::time::Timestamp;
 
 use crate::append::{Append, Suspension, Then};
 use crate::change::Change;
+use crate::effect::{Effect, effects};
 use crate::error::Error;
 use crate::inbox::{Delivered, Message};
 
@@ -63,132 +63,12 @@ pub(crate) struct Head {
     pub(crate) updated_at: Timestamp,
 }
 
-/// What kind of thing an inbox item is, without its payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ItemKind<'a> {
-    Event { name: &'a str },
-    Cancel,
-    Wake,
-}
-
 /// What is known of a lease when a run is claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) host_lost: bool,
     /// This claim not included.
     pub(crate) claims_without_progress: u32,
-}
-
-/// What an entry means for the rows beside the journal.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Effect<'a> {
-    Publish {
-        key: &'a str,
-        value: &'a Payload,
-        at: Timestamp,
-    },
-    TakeEvent {
-        event: EventId,
-    },
-    Reply {
-        event: EventId,
-        answer: &'a Result<Payload, Failure>,
-    },
-    TakeCancel,
-}
-
-/// What the entries of an append mean for the rows beside the journal, in order.
-pub(crate) fn effects(entries: &[Entry]) -> impl Iterator<Item = Effect<'_>> {
-    entries.iter().filter_map(|entry| match &entry.record {
-        Record::Published { key, value, .. } => Some(Effect::Publish {
-            key,
-            value,
-            at: entry.at,
-        }),
-        Record::EventTaken { event, .. } => Some(Effect::TakeEvent { event: event.id }),
-        Record::Replied { event, answer, .. } => Some(Effect::Reply {
-            event: *event,
-            answer,
-        }),
-        Record::CancelDelivered { .. } => Some(Effect::TakeCancel),
-        Record::Opened { .. }
-        | Record::Refused { .. }
-        | Record::AttemptStarted { .. }
-        | Record::AttemptEnded { .. }
-        | Record::BackoffOver { .. }
-        | Record::StepCompleted { .. }
-        | Record::StepFailed { .. }
-        | Record::Slept { .. }
-        | Record::TimedOut { .. }
-        | Record::TaskCompleted { .. }
-        | Record::TaskFailed { .. }
-        | Record::Ended(_) => None,
-    })
-}
-
-impl Append {
-    /// Panics if the entries and what follows them contradict each other, which is a bug of the
-    /// caller: a run ends with, and only with, the entry that says so.
-    pub(crate) fn assert_consistent(&self) {
-        let ends = |entry: &Entry| matches!(entry.record, Record::Ended(_));
-        let last_ends = self.entries.last().is_some_and(ends);
-        let (_, before_last) = self
-            .entries
-            .split_last()
-            .map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
-        assert!(
-            !before_last.iter().any(ends),
-            "run {}: entries after its end",
-            self.run
-        );
-        assert_eq!(
-            last_ends,
-            self.then == Then::End,
-            "run {}: {:?} after {:?}",
-            self.run,
-            self.then,
-            self.entries.last()
-        );
-    }
-
-    /// The input of the next journal, if this append ends one with `ContinuedAsNew`.
-    pub(crate) fn continued(&self) -> Option<&Payload> {
-        match self.ending() {
-            Some(Ending::ContinuedAsNew(input)) => Some(input),
-            _ => None,
-        }
-    }
-
-    fn ending(&self) -> Option<&Ending> {
-        match &self.entries.last()?.record {
-            Record::Ended(ending) => Some(ending),
-            _ => None,
-        }
-    }
-}
-
-impl Suspension {
-    /// Whether an inbox item makes a run ready that is suspended like this.
-    pub(crate) fn is_met_by(&self, item: ItemKind<'_>) -> bool {
-        match item {
-            ItemKind::Event { name } => self.events.iter().any(|wait| wait == name),
-            ItemKind::Cancel => true,
-            ItemKind::Wake => self.sleeps,
-        }
-    }
-}
-
-impl Message {
-    pub(crate) fn verb(&self) -> Verb {
-        match self {
-            Self::Event { .. } => Verb::Send,
-            Self::Cancel { .. } => Verb::Cancel,
-            Self::Pause => Verb::Pause,
-            Self::Resume => Verb::Resume,
-            Self::Wake => Verb::Wake,
-            Self::Terminate { .. } => Verb::Terminate,
-        }
-    }
 }
 
 impl Head {
@@ -520,3 +400,6 @@ impl Head {
         self.updated_at = self.updated_at.max(at);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use stepwell_core::id::EventId;
 use stepwell_core::payload::{Failure, Payload};
-use stepwell_core::run::Status;
+use stepwell_core::run::{Status, Verb};
 use stepwell_core::time::Timestamp;
 
 /// Something from outside that a run must react to.
@@ -114,4 +114,37 @@ pub struct Event {
     pub taken: bool,
     /// The workflow's answer to the sender.
     pub reply: Option<Result<Payload, Failure>>,
+}
+
+/// What kind of thing an inbox item is, without its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ItemKind<'a> {
+    Event { name: &'a str },
+    Cancel,
+    Wake,
+}
+
+impl Message {
+    /// What it asks of the run.
+    pub(crate) fn verb(&self) -> Verb {
+        match self {
+            Self::Event { .. } => Verb::Send,
+            Self::Cancel { .. } => Verb::Cancel,
+            Self::Pause => Verb::Pause,
+            Self::Resume => Verb::Resume,
+            Self::Wake => Verb::Wake,
+            Self::Terminate { .. } => Verb::Terminate,
+        }
+    }
+}
+
+impl InboxMessage {
+    /// What kind of thing it is.
+    pub(crate) fn kind(&self) -> ItemKind<'_> {
+        match self {
+            Self::Event { name, .. } => ItemKind::Event { name },
+            Self::Cancel { .. } => ItemKind::Cancel,
+            Self::Wake => ItemKind::Wake,
+        }
+    }
 }

@@ -15,6 +15,7 @@ mod append;
 mod change;
 mod claim;
 mod codec;
+mod effect;
 mod error;
 mod head;
 mod inbox;

@@ -55,7 +55,8 @@ const OVERDUE: &str =
 const DUE: &str =
     "SELECT due, run FROM heads WHERE claimable = 1 AND due IS NOT NULL AND due >= ?1 AND due < ?2
     ORDER BY due, run LIMIT ?3";
-const HELD: &str = "SELECT run FROM heads WHERE completed = 0 AND host IS NOT NULL";
+const HELD: &str =
+    "SELECT run FROM heads INDEXED BY heads_notable WHERE completed = 0 AND host IS NOT NULL";
 const NOTABLE: &str = "SELECT run FROM heads INDEXED BY heads_notable
     WHERE completed = 0 AND tenant = ?1 AND run < ?2 ORDER BY run DESC";
 
@@ -265,4 +266,35 @@ fn read(run: RunId, row: &Row<'_>) -> Result<HeadRow> {
         tail: row.get::<_, Option<i64>>(1)?.map(RowId),
         head,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::migrate;
+
+    #[test]
+    fn runs_are_found_in_the_order_of_an_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = migrate::open(&folder.path().join("test.sqlite")).unwrap();
+        for (sql, index) in [
+            (FIND, "PRIMARY KEY"),
+            (READY, "heads_ready"),
+            (OVERDUE, "heads_due"),
+            (DUE, "heads_due"),
+            (HELD, "heads_notable"),
+            (NOTABLE, "heads_notable"),
+        ] {
+            let mut statement = rows.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
+            let plan: Vec<String> = statement
+                .query_map(rusqlite::params_from_iter(nulls), |row| row.get(3))
+                .unwrap()
+                .collect::<rusqlite::Result<_>>()
+                .unwrap();
+            let plan = plan.join("; ");
+            assert!(plan.contains(index), "{sql}: {plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{sql}: {plan}");
+        }
+    }
 }

@@ -9,8 +9,7 @@ use super::tenants::TenantId;
 use super::value::{Columns, int, key, time};
 use crate::append::Suspension;
 use crate::codec;
-use crate::head::ItemKind;
-use crate::inbox::{InboxItem, InboxMessage, Message};
+use crate::inbox::{InboxItem, InboxMessage, ItemKind, Message};
 
 const EVENT: &str = "event";
 const CANCEL: &str = "cancel";

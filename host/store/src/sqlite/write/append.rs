@@ -1,8 +1,8 @@
 //! Appends entries to a journal: the path of every step.
 
 use crate::append::{Append, Then};
+use crate::effect::{Effect, effects};
 use crate::error::Error;
-use crate::head::{Effect, effects};
 use crate::sqlite::fault::{Fault, Result};
 use crate::sqlite::generations::{self, GenerationRow};
 use crate::sqlite::heads::{self, HeadRow};
