@@ -30,6 +30,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
+        help_heading = "Everywhere",
         env = "STEPWELL_SERVER",
         default_value = "http://127.0.0.1:7117",
         value_name = "URL"
@@ -40,6 +41,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
+        help_heading = "Everywhere",
         env = "STEPWELL_TENANT",
         default_value = "default",
         value_name = "NAME"
@@ -47,7 +49,7 @@ pub(crate) struct Global {
     pub(crate) tenant: String,
 
     /// Print one JSON document for programs instead of text for people
-    #[arg(long, global = true)]
+    #[arg(long, help_heading = "Everywhere", global = true)]
     pub(crate) json: bool,
 }
 

@@ -1,5 +1,7 @@
 //! Everything about runs: `start`, `send`, `show`, `list`, `logs`, and the verbs.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context;
 use serde_json::value::RawValue;
 use stepwell_server::wire;
@@ -173,8 +175,10 @@ pub(crate) fn show(terminal: &Terminal, client: &Client, show: &Show) -> anyhow:
         entries.extend(client.parse::<wire::History>(page)?.entries);
     }
     let published: wire::Published = client.parse(&published_document)?;
+    let run: wire::Run = client.parse(&run_document)?;
     let shown = render::Shown {
-        run: client.parse(&run_document)?,
+        event_schemas: event_schemas(client, &run)?,
+        run,
         entries,
         published: published.published,
         logs: lines.split_off(lines.len().saturating_sub(SHOWN_LOG_LINES)),
@@ -182,6 +186,39 @@ pub(crate) fn show(terminal: &Terminal, client: &Client, show: &Show) -> anyhow:
     };
     terminal.print(&render::run(terminal.style(), terminal.now(), &shown))?;
     Ok(Exit::Ok)
+}
+
+/// What the run's version says about the events it waits for; only asked if it waits.
+fn event_schemas(client: &Client, run: &wire::Run) -> anyhow::Result<BTreeMap<String, String>> {
+    #[derive(serde::Deserialize)]
+    struct Manifest {
+        #[serde(default)]
+        events: Vec<Event>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Event {
+        name: String,
+        schema: Option<wire::Json>,
+    }
+    if run.status != "waiting" {
+        return Ok(BTreeMap::new());
+    }
+    let document = client.get(&Path::of(&["workflows", &run.workflow, "versions"]))?;
+    let versions: wire::Versions = client.parse(&document)?;
+    let version = versions
+        .versions
+        .into_iter()
+        .find(|version| version.version == run.version);
+    let manifest = version.and_then(|version| version.manifest);
+    // It only helps with a hint: a manifest of another shape is no reason to fail.
+    let manifest = manifest.and_then(|json| serde_json::from_str::<Manifest>(json.get()).ok());
+    let events = manifest
+        .map(|manifest| manifest.events)
+        .unwrap_or_default()
+        .into_iter();
+    Ok(events
+        .filter_map(|event| Some((event.name, event.schema?.get().to_owned())))
+        .collect())
 }
 
 /// A run, what it has published and its journal in one document, every payload as it came.

@@ -1,11 +1,14 @@
 //! One run, drawn: who it is, what it did when, what it shows, how it ended, and what to do next.
 
+use std::collections::BTreeMap;
+
 use stepwell_core::time::Timestamp;
 use stepwell_server::wire::{Entry, Failure, Json, Line, PublishedValue, Run, Source};
 
 use super::live::line;
+use super::sketch::sketch;
 use super::style::{Paint, Style};
-use super::text::{bytes, plain, short};
+use super::text::{bytes, plain, short, word};
 use super::time::{ago, ahead, between, point, span};
 use super::timeline::{Frame, open_waits, timeline};
 
@@ -24,6 +27,8 @@ pub(crate) struct Shown {
     pub(crate) published: Vec<PublishedValue>,
     /// Its last log lines.
     pub(crate) logs: Vec<Line>,
+    /// JSON Schemas of events, by name, as far as the workflow says.
+    pub(crate) event_schemas: BTreeMap<String, String>,
     /// Whether to show what operations returned.
     pub(crate) has_values: bool,
 }
@@ -232,7 +237,18 @@ fn advice(style: Style, now: Timestamp, shown: &Shown) -> String {
     let lines: Vec<String> = match run.status.as_str() {
         "waiting" => open_waits(&shown.entries)
             .iter()
-            .map(|event| format!("waits for `{event}`:  stepwell send {id} {event} --payload '…'"))
+            .map(|event| {
+                let payload = shown
+                    .event_schemas
+                    .get(event)
+                    .and_then(|schema| sketch(schema));
+                let payload = plain(payload.as_deref().unwrap_or("…"));
+                let shown = plain(event);
+                format!(
+                    "waits for `{shown}`:  stepwell send {id} {} --payload '{payload}'",
+                    word(event)
+                )
+            })
             .collect(),
         "sleeping" => vec![format!("end the sleep now:  stepwell wake {id}")],
         "retrying" => match run.due_at {

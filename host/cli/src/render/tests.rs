@@ -51,6 +51,7 @@ fn shown(run: Run, entries: Vec<Entry>) -> Shown {
         entries,
         published: Vec::new(),
         logs: Vec::new(),
+        event_schemas: std::collections::BTreeMap::new(),
         has_values: false,
     }
 }
@@ -82,6 +83,11 @@ fn a_waiting_run_says_what_it_waits_for_and_how_to_send_it() {
         a_run(json!({ "status": "waiting", "due_at": at(86_408_900), "entries": 9 }));
     let mut shown = shown(run_document, order());
     shown.has_values = true;
+    let schema =
+        r#"{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"}}}"#;
+    shown
+        .event_schemas
+        .insert("approval".to_owned(), schema.to_owned());
     shown.published = vec![
         serde_json::from_value::<PublishedValue>(json!({ "key": "progress", "at": at(2_900) }))
             .unwrap(),

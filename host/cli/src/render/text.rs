@@ -33,6 +33,17 @@ pub(crate) fn short(text: &str, characters_max: usize) -> String {
     text
 }
 
+/// The same as one word for a shell: names come from guests, and a command that we suggest must not
+/// run another one.
+pub(crate) fn word(text: &str) -> String {
+    let text = plain(text);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// A number of bytes for people.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -66,6 +77,14 @@ mod tests {
         assert_eq!(short("abcdef", 6), "abcdef");
         assert_eq!(short("abcdefg", 6), "abcde…");
         assert_eq!(short("ääääääää", 3), "ää…");
+    }
+
+    #[test]
+    fn a_name_is_one_word_of_a_suggested_command() {
+        assert_eq!(word("order.paid"), "order.paid");
+        assert_eq!(word("x; rm -rf ~"), "'x; rm -rf ~'");
+        assert_eq!(word("it's $(x)"), r"'it'\''s $(x)'");
+        assert_eq!(word("--server"), "'--server'");
     }
 
     #[test]

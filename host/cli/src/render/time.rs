@@ -39,11 +39,11 @@ pub(crate) fn ago(now: Timestamp, then: Instant) -> String {
     }
 }
 
-/// How far ahead: `now`, `in 12 s`, `in 23 h`.
+/// How far ahead, in two units: `now`, `in 12 s`, `in 23 h 5 min`.
 pub(crate) fn ahead(now: Timestamp, then: Instant) -> String {
     match between(Instant(now), then) {
         0 => "now".to_owned(),
-        ms => format!("in {}", if ms < HOUR_MS { span(ms) } else { coarse(ms) }),
+        ms => format!("in {}", span(ms)),
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(ago(now, at(10 * DAY_MS - 3 * MINUTE_MS - 1)), "3 min ago");
         assert_eq!(
             ahead(now, at(10 * DAY_MS + 23 * HOUR_MS + 59 * MINUTE_MS)),
-            "in 23 h"
+            "in 23 h 59 min"
         );
         assert_eq!(ahead(now, at(10 * DAY_MS + 1_500)), "in 1.5 s");
         assert_eq!(ahead(now, at(5)), "now");

@@ -15,7 +15,7 @@ use stepwell_core::time::Timestamp;
 use stepwell_server::wire::{Entry, EntryType, Failure, Instant};
 
 use super::style::{Paint, Style};
-use super::text::{plain, short};
+use super::text::short;
 use super::time::{ahead, between, span};
 
 /// Columns of the time axis.
@@ -326,13 +326,13 @@ pub(super) fn value(entry: &Entry) -> Option<String> {
     Some(short(&text, VALUE_MAX))
 }
 
-/// Names in one line each, for what the run waits for now.
+/// The names of the events that the run waits for now, as the guest gave them.
 pub(super) fn open_waits(entries: &[Entry]) -> Vec<String> {
     let mut open = BTreeMap::new();
     for entry in entries {
         match (entry.r#type, entry.operation) {
             (EntryType::WaitStarted, Some(number)) => {
-                open.insert(number, plain(entry.name.as_deref().unwrap_or_default()));
+                open.insert(number, entry.name.clone().unwrap_or_default());
             }
             (EntryType::EventTaken | EntryType::WaitTimedOut, Some(number)) => {
                 open.remove(&number);
