@@ -1,54 +1,97 @@
-//! A guest's backtrace as text: one frame a line, innermost first, names demangled, recursion
+//! A guest's backtrace as text: one function a line, innermost first, names demangled, recursion
 //! folded, and never longer than a screen or two.
 
-use wasmtime::{FrameInfo, FrameSymbol, WasmBacktrace};
+use wasmtime::WasmBacktrace;
 
-/// Frames shown; what is left out is counted.
-const FRAMES_SHOWN_MAX: usize = 50;
+use crate::symbols::{Place, Symbols};
+
+/// Lines shown; what is left out is counted.
+const LINES_MAX: usize = 50;
 
 /// The longest cycle of frames that is folded: mutual recursion of more functions is rare.
 const CYCLE_FRAMES_MAX: usize = 8;
 
-/// Renders a backtrace. Holds the guest's frames only; wasmtime records no others.
-pub(crate) fn render(backtrace: &WasmBacktrace) -> String {
-    let frames: Vec<String> = backtrace.frames().iter().flat_map(lines).collect();
-    cut(fold(&frames)).join("\n")
+/// One call on a guest's stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// As the component's name section has it.
+    name: Option<String>,
+    /// Of the function in its module.
+    index: u32,
+    /// Of the instruction in the component's bytes.
+    offset: Option<usize>,
+}
+
+/// The calls on a guest's stack; wasmtime records no others.
+pub(crate) fn frames(backtrace: &WasmBacktrace) -> Vec<Frame> {
+    let frame = |frame: &wasmtime::FrameInfo| Frame {
+        name: frame.func_name().map(str::to_owned),
+        index: frame.func_index(),
+        offset: frame.module_offset(),
+    };
+    backtrace.frames().iter().map(frame).collect()
+}
+
+/// Renders frames, with their places in the source as far as the symbols know them.
+pub(crate) fn render(frames: &[Frame], symbols: &Symbols<'_>) -> String {
+    let mut shown = Vec::new();
+    let mut folded = fold(frames).into_iter();
+    for part in folded.by_ref().take(LINES_MAX) {
+        match part {
+            Part::Frame(frame) => shown.extend(lines(&frame, symbols)),
+            Part::Note(note) => shown.push(note),
+        }
+    }
+    let left_out = shown.len().saturating_sub(LINES_MAX) + folded.count();
+    shown.truncate(LINES_MAX);
+    if left_out > 0 {
+        shown.push(format!("... {left_out} more"));
+    }
+    shown.join("\n")
 }
 
 /// One line for the frame, and one before it for each function inlined into it.
-fn lines(frame: &FrameInfo) -> Vec<String> {
+fn lines(frame: &Frame, symbols: &Symbols<'_>) -> Vec<String> {
     // The name section has whole paths, the line tables only the last part of a name; but only
     // they know of functions that were inlined.
-    let name = || match frame.func_name() {
+    let name = match &frame.name {
         Some(name) => demangled(name),
-        None => format!("function {}", frame.func_index()),
+        None => format!("function {}", frame.index),
     };
-    let Some((function, inlined)) = frame.symbols().split_last() else {
-        return vec![match frame.module_offset() {
-            Some(offset) => format!("{} (offset {offset:#x})", name()),
-            None => name(),
-        }];
-    };
-    let mut lines: Vec<String> = inlined
-        .iter()
-        .map(|symbol| {
-            symbol
-                .name()
-                .map_or_else(|| "(unknown)".to_owned(), demangled)
-                + &place(symbol)
-        })
-        .collect();
-    lines.push(name() + &place(function));
-    lines
+    let places = frame
+        .offset
+        .map(|offset| symbols.places(offset))
+        .unwrap_or_default();
+    match places.split_last() {
+        Some((function, inlined)) => {
+            let inlined = inlined.iter().map(|place| {
+                place
+                    .function
+                    .as_deref()
+                    .map_or_else(|| "(inlined)".to_owned(), demangled)
+                    + &position(place)
+            });
+            inlined.chain([name + &position(function)]).collect()
+        }
+        None => vec![match frame.offset {
+            Some(offset) => format!("{name} (offset {offset:#x})"),
+            None => name,
+        }],
+    }
 }
 
-/// Where a symbol is in the source, in parentheses; nothing if that is not known.
-fn place(symbol: &FrameSymbol) -> String {
-    match (symbol.file(), symbol.line(), symbol.column()) {
+/// Where something is in the source, in parentheses; nothing if that is not known.
+fn position(place: &Place) -> String {
+    match (&place.file, place.line, place.column) {
         (Some(file), Some(line), Some(column)) => format!(" ({}:{line}:{column})", short(file)),
         (Some(file), Some(line), None) => format!(" ({}:{line})", short(file)),
         _ => String::new(),
     }
+}
+
+/// Without the hash that Rust appends to tell equal names apart.
+fn demangled(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
 }
 
 /// A path without what only tells about the machine that built it: `library/core/src/ptr/mod.rs`,
@@ -64,16 +107,18 @@ fn short(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-/// Without the hash that Rust appends to tell equal names apart.
-fn demangled(name: &str) -> String {
-    format!("{:#}", rustc_demangle::demangle(name))
+/// A frame, or what stands for frames that were left out.
+#[derive(Debug)]
+enum Part {
+    Frame(Frame),
+    Note(String),
 }
 
-/// Replaces what repeats by a line that says how often.
-fn fold(frames: &[String]) -> Vec<String> {
+/// Replaces what repeats by a note that says how often.
+fn fold(frames: &[Frame]) -> Vec<Part> {
     let mut folded = Vec::new();
     let mut rest = frames;
-    'frames: while !rest.is_empty() {
+    'frames: while let Some((first, others)) = rest.split_first() {
         for length in 1..=CYCLE_FRAMES_MAX.min(rest.len() / 2) {
             let (cycle, following) = rest.split_at(length);
             let repeats = following
@@ -82,38 +127,41 @@ fn fold(frames: &[String]) -> Vec<String> {
                 .count();
             // A single repetition is shorter written out.
             if repeats >= 2 {
-                folded.extend_from_slice(cycle);
-                folded.push(match length {
+                folded.extend(cycle.iter().cloned().map(Part::Frame));
+                folded.push(Part::Note(match length {
                     1 => format!("... the frame above repeats {repeats} more times"),
                     _ => format!("... the {length} frames above repeat {repeats} more times"),
-                });
+                }));
                 rest = &following[repeats * length..];
                 continue 'frames;
             }
         }
-        folded.push(rest[0].clone());
-        rest = &rest[1..];
+        folded.push(Part::Frame(first.clone()));
+        rest = others;
     }
     folded
-}
-
-/// Cuts to what is worth showing.
-fn cut(mut lines: Vec<String>) -> Vec<String> {
-    if lines.len() > FRAMES_SHOWN_MAX {
-        let left_out = lines.len() - FRAMES_SHOWN_MAX;
-        lines.truncate(FRAMES_SHOWN_MAX);
-        lines.push(format!("... {left_out} more frames"));
-    }
-    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(frames: &str, expected: &str) {
-        let frames: Vec<String> = frames.split_whitespace().map(str::to_owned).collect();
-        assert_eq!(cut(fold(&frames)).join(" | "), expected);
+    fn rendered(names: impl Iterator<Item = String>) -> String {
+        let frames: Vec<Frame> = names
+            .map(|name| Frame {
+                name: Some(name),
+                index: 0,
+                offset: None,
+            })
+            .collect();
+        render(&frames, &Symbols::none())
+    }
+
+    fn check(names: &str, expected: &str) {
+        assert_eq!(
+            rendered(names.split(' ').map(str::to_owned)).replace('\n', " | "),
+            expected
+        );
     }
 
     #[test]
@@ -131,23 +179,28 @@ mod tests {
     }
 
     #[test]
-    fn paths_do_not_tell_about_the_machine() {
-        assert_eq!(
-            short("/root/.cargo/registry/src/index.crates.io-1949cf/wasip2-2.0.1/src/proxy.rs"),
-            "wasip2-2.0.1/src/proxy.rs"
+    fn long_backtraces_are_cut_and_counted() {
+        let shown = rendered((0..60).map(|number| number.to_string()));
+        assert_eq!(shown.lines().count(), LINES_MAX + 1);
+        assert_eq!(shown.lines().last(), Some("... 10 more"));
+    }
+
+    #[test]
+    fn names_are_demangled() {
+        check(
+            "_ZN9raw_guest4ends5outer17h05af221e174051e9E",
+            "raw_guest::ends::outer",
         );
+    }
+
+    #[test]
+    fn paths_do_not_tell_about_the_machine() {
+        let registry = "/root/.cargo/registry/src/index.crates.io-1949cf/wasip2-2.0.1/src/proxy.rs";
+        assert_eq!(short(registry), "wasip2-2.0.1/src/proxy.rs");
         assert_eq!(
             short("/rustc/59807616e1/library/core/src/ptr/mod.rs"),
             "library/core/src/ptr/mod.rs"
         );
         assert_eq!(short("src/lib.rs"), "src/lib.rs");
-    }
-
-    #[test]
-    fn long_backtraces_are_cut_and_counted() {
-        let frames: Vec<String> = (0..60).map(|n| n.to_string()).collect();
-        let shown = cut(fold(&frames));
-        assert_eq!(shown.len(), FRAMES_SHOWN_MAX + 1);
-        assert_eq!(shown[FRAMES_SHOWN_MAX], "... 10 more frames");
     }
 }

@@ -6,6 +6,9 @@
 //! engine's build and the code. A file that does not verify is as good as none. It is read once,
 //! verified and loaded from that same memory.
 //!
+//! Beside the code lie the components themselves, for the lines of their backtraces: the digest in
+//! their name tells whether they are whole.
+//!
 //! Losing the folder costs time and nothing else.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -113,7 +116,7 @@ impl Cache {
 
     /// The component's compiled code, if it is there and ours. Blocks on the disk.
     pub(crate) fn load(&self, digest: ComponentDigest, engine: &Engine) -> Option<Component> {
-        let path = self.path(digest);
+        let path = self.code_path(digest);
         let file = match fs::read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
@@ -135,29 +138,41 @@ impl Cache {
         }
     }
 
-    /// Keeps compiled code. Blocks on the disk. A failure is logged, and costs a compile later.
-    pub(crate) fn keep(&self, digest: ComponentDigest, component: &Component) {
-        let path = self.path(digest);
+    /// Keeps a component and its compiled code. Blocks on the disk. A failure is logged, and costs
+    /// a compile later.
+    pub(crate) fn keep(&self, digest: ComponentDigest, bytes: &[u8], component: &Component) {
+        let path = self.code_path(digest);
         let kept = component
             .serialize()
             .map_err(io::Error::other)
             .and_then(|code| {
                 let tag: [u8; TAG_BYTES] = self.mac(digest, &code).finalize().into_bytes().into();
-                self.replace(&path, &[MAGIC.as_slice(), &tag, &code])
+                self.replace(&path, &[MAGIC.as_slice(), &tag, &code])?;
+                self.replace(&self.source_path(digest), &[bytes])
             });
         if let Err(error) = kept {
             tracing::warn!(path = %path.display(), %error, "cannot keep compiled code; it is compiled again after a restart");
         }
     }
 
-    fn path(&self, digest: ComponentDigest) -> PathBuf {
+    /// The component's own bytes, if they are there and whole. Blocks on the disk.
+    pub(crate) fn source(&self, digest: ComponentDigest) -> Option<Vec<u8>> {
+        let bytes = fs::read(self.source_path(digest)).ok()?;
+        let found: [u8; 32] = Sha256::digest(&bytes).into();
+        (found == *digest.as_bytes()).then_some(bytes)
+    }
+
+    fn code_path(&self, digest: ComponentDigest) -> PathBuf {
         let build: String = self.build[..8]
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let digest = digest.to_string();
         self.folder
-            .join(format!("{}-{build}", digest.trim_start_matches("sha256:")))
+            .join(format!("{}-{build}.code", hexadecimal(digest)))
+    }
+
+    fn source_path(&self, digest: ComponentDigest) -> PathBuf {
+        self.folder.join(format!("{}.wasm", hexadecimal(digest)))
     }
 
     /// The code in a file, if the file is ours and whole.
@@ -198,6 +213,10 @@ impl Cache {
         }
         written
     }
+}
+
+fn hexadecimal(digest: ComponentDigest) -> String {
+    digest.to_string().trim_start_matches("sha256:").to_owned()
 }
 
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {

@@ -414,7 +414,7 @@ mod tests {
             "{number}"
         );
         let broken = check(|manifest| {
-            manifest.workflows[0].events = vec![("paid".to_owned(), Some("{".to_owned()))]
+            manifest.workflows[0].events = vec![("paid".to_owned(), Some("{".to_owned()))];
         });
         assert!(
             broken.contains("event `paid` of workflow `order`") && broken.contains("EOF"),

@@ -8,16 +8,20 @@ use async_trait::async_trait;
 use stepwell_core::id::ComponentDigest;
 use stepwell_core::limits::Limits;
 use stepwell_core::payload::{Failure, Payload};
+use tokio::sync::Semaphore;
 use wasmtime::{Engine, Store, UpdateDeadline};
 
+use crate::backtrace::{self, Frame};
 use crate::bindings::exports::stepwell::workflow::guest as exports;
 use crate::bindings::{Workflow, WorkflowPre};
-use crate::guest::{Activation, Completion, Component, Durable, Exit, LogSink, TaskCall};
-use crate::host::types::{bounded_payload, failure, payload_out, step_error};
+use crate::cache::Cache;
+use crate::guest::{Activation, Completion, Component, Durable, Exit, LogSink, TaskCall, Trap};
+use crate::host::types::{failure, payload, payload_out, step_error};
 use crate::instance::{Instance, RESOURCES_MAX};
 use crate::meter::{Meter, Metered, Verdict};
+use crate::symbols::Symbols;
 use crate::ticker::Ticker;
-use crate::trap::{self, Phase};
+use crate::trap::{self, End, Phase};
 
 /// What a guest may hand to the host in one call, in bytes, if its memory may hold as much: a list
 /// can name the same megabyte a thousand times, and the host would have to hold them all. A value
@@ -30,13 +34,25 @@ pub(crate) struct Runtime {
     pub(crate) engine: Engine,
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) tick: Duration,
+    /// Backtraces that are being drawn up at once.
+    pub(crate) backtraces: Arc<Semaphore>,
 }
 
 /// A component, compiled and linked.
 pub(crate) struct Compiled {
     digest: ComponentDigest,
     pre: WorkflowPre<Instance>,
+    source: Source,
     runtime: Runtime,
+}
+
+/// Where the component's own bytes are, for the lines of a backtrace.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// In the cache, under the component's digest.
+    Cache(Arc<Cache>),
+    /// There is no cache.
+    Memory(Arc<[u8]>),
 }
 
 impl std::fmt::Debug for Compiled {
@@ -51,11 +67,13 @@ impl Compiled {
     pub(crate) fn new(
         digest: ComponentDigest,
         pre: WorkflowPre<Instance>,
+        source: Source,
         runtime: Runtime,
     ) -> Self {
         Self {
             digest,
             pre,
+            source,
             runtime,
         }
     }
@@ -75,7 +93,7 @@ impl Compiled {
                 .await
             {
                 Ok(manifest) => Exit::Returned(manifest),
-                Err(error) => ended(&mut store, &error, Phase::Call),
+                Err(error) => self.ended(&mut store, &error, Phase::Call).await,
             }
         };
         Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
@@ -105,8 +123,58 @@ impl Compiled {
         });
         match self.pre.instantiate_async(&mut store).await {
             Ok(guest) => Ok((guest, store)),
-            Err(error) => Err(ended(&mut store, &error, Phase::Start)),
+            Err(error) => Err(self.ended(&mut store, &error, Phase::Start).await),
         }
+    }
+
+    /// What ended the guest, once its last words are in the log.
+    async fn ended<T>(
+        &self,
+        store: &mut Store<Instance>,
+        error: &wasmtime::Error,
+        phase: Phase,
+    ) -> Exit<T> {
+        let instance = store.data_mut();
+        let end = trap::end(error, phase, || {
+            instance.flush();
+            instance.console.panic_message()
+        });
+        match end {
+            End::Stopped => Exit::Stopped,
+            End::Fault(reason) => Exit::Fault(reason),
+            End::Trapped {
+                kind,
+                message,
+                frames,
+            } => {
+                instance.flush();
+                Exit::Trapped(Trap {
+                    kind,
+                    message,
+                    backtrace: self.backtrace(frames).await,
+                })
+            }
+        }
+    }
+
+    /// Draws up a backtrace, off the async threads: the guest's debug sections decide how long it
+    /// takes.
+    async fn backtrace(&self, frames: Vec<Frame>) -> String {
+        // Never closed.
+        let _permit = self.runtime.backtraces.acquire().await.ok();
+        let (digest, source) = (self.digest, self.source.clone());
+        let bare = frames.clone();
+        let drawn = tokio::task::spawn_blocking(move || {
+            let bytes: Arc<[u8]> = match source {
+                Source::Memory(bytes) => bytes,
+                Source::Cache(cache) => cache.source(digest).unwrap_or_default().into(),
+            };
+            backtrace::render(&frames, &Symbols::of(&bytes))
+        });
+        // Debug sections that nobody can read are no reason to show nothing.
+        drawn
+            .await
+            .unwrap_or_else(|_| backtrace::render(&bare, &Symbols::none()))
     }
 }
 
@@ -135,7 +203,7 @@ impl Component for Compiled {
                     store.data_mut().flush();
                     Exit::Returned(completion(end, &store.data().limits))
                 }
-                Err(error) => ended(&mut store, &error, Phase::Call),
+                Err(error) => self.ended(&mut store, &error, Phase::Call).await,
             }
         };
         Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
@@ -168,11 +236,11 @@ impl Component for Compiled {
                     store.data_mut().flush();
                     let limits = &store.data().limits;
                     Exit::Returned(match outcome {
-                        Ok(output) => bounded_payload(output, "the task's result", limits),
+                        Ok(output) => Ok(payload(output)),
                         Err(value) => Err(failure(value, limits)),
                     })
                 }
-                Err(error) => ended(&mut store, &error, Phase::Call),
+                Err(error) => self.ended(&mut store, &error, Phase::Call).await,
             }
         };
         Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
@@ -182,32 +250,9 @@ impl Component for Compiled {
 /// What a workflow says about its end, within limits.
 fn completion(end: exports::Completion, limits: &Limits) -> Completion {
     match end {
-        exports::Completion::Done(output) => {
-            match bounded_payload(output, "the workflow's result", limits) {
-                Ok(output) => Completion::Done(output),
-                Err(over_limit) => Completion::Failed(over_limit),
-            }
-        }
+        exports::Completion::Done(output) => Completion::Done(payload(output)),
         exports::Completion::Failed(value) => Completion::Failed(failure(value, limits)),
         exports::Completion::StepFailed(error) => Completion::StepFailed(step_error(error, limits)),
-        exports::Completion::ContinueAsNew(input) => {
-            match bounded_payload(input, "the input to continue with", limits) {
-                Ok(input) => Completion::ContinueAsNew(input),
-                Err(over_limit) => Completion::Failed(over_limit),
-            }
-        }
+        exports::Completion::ContinueAsNew(input) => Completion::ContinueAsNew(payload(input)),
     }
-}
-
-/// What ended the guest, once its last words are in the log.
-fn ended<T>(store: &mut Store<Instance>, error: &wasmtime::Error, phase: Phase) -> Exit<T> {
-    let instance = store.data_mut();
-    let exit = trap::exit(error, phase, || {
-        instance.flush();
-        instance.console.panic_message()
-    });
-    if matches!(exit, Exit::Trapped(_)) {
-        instance.flush();
-    }
-    exit
 }

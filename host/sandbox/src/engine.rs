@@ -1,7 +1,7 @@
 //! How wasmtime is set up: determinism, preemption, and pools of everything an instance needs.
 
 use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
     WasmBacktraceDetails,
 };
 
@@ -46,7 +46,9 @@ pub(crate) fn new(instances_max: u32, table_elements_max: usize) -> wasmtime::Re
     config.async_stack_size(FIBER_STACK_BYTES);
     config.cranelift_opt_level(OptLevel::Speed);
 
-    config.wasm_backtrace_details(WasmBacktraceDetails::Enable);
+    // Wasmtime would look up lines anew for every frame of every guest that is unwound, also of
+    // one that is merely dropped: milliseconds each. `symbols` does it once, for traps only.
+    config.wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config.wasm_backtrace_max_frames(std::num::NonZeroUsize::new(BACKTRACE_FRAMES_MAX));
 
     // A compile takes one core and no more, so that registering a large component slows the guests
@@ -75,5 +77,11 @@ fn pools(instances_max: u32, table_elements_max: usize) -> PoolingAllocationConf
     pools.max_tables_per_module(4);
     pools.table_elements(table_elements_max);
     pools.max_memory_size(MEMORY_SLOT_BYTES);
+    // A slot that is given back is cleaned by writing over what was dirtied, up to this much, and
+    // not by giving pages back to the kernel and faulting them in again: a start costs half as
+    // much. What this keeps is bounded by the instances that were alive at once.
+    pools.linear_memory_keep_resident(64 * 1024);
+    pools.table_keep_resident(16 * 1024);
+    pools.pagemap_scan(Enabled::Auto);
     pools
 }

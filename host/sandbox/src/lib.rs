@@ -21,6 +21,7 @@ mod limits;
 mod meter;
 mod sandbox;
 mod scripted;
+mod symbols;
 mod ticker;
 mod trap;
 

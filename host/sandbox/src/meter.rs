@@ -183,6 +183,8 @@ impl<T> Future for Metered<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test")]
+
     use super::*;
 
     const TICK: Duration = Duration::from_millis(10);

@@ -14,7 +14,7 @@ use wasmtime::component::Linker;
 use crate::bindings::WorkflowPre;
 use crate::cache::{self, Cache};
 use crate::check::{self, Checked, Rejected};
-use crate::component::{Compiled, Runtime};
+use crate::component::{Compiled, Runtime, Source};
 use crate::guest::Component;
 use crate::instance::Instance;
 use crate::ticker::Ticker;
@@ -24,7 +24,7 @@ use crate::{engine, host, imports, trap};
 #[derive(Debug, Clone)]
 pub struct Config {
     /// A private folder (0700) for compiled code; made if it is not there. Without one, every
-    /// start of the host compiles what it needs.
+    /// start of the host compiles what it needs, and components' bytes stay in memory.
     pub cache_folder: Option<PathBuf>,
     /// Component instances that may be alive at once. Each takes several of the kernel's 65,530
     /// mappings for a process (vm.max_map_count), so about 10,000 is the end.
@@ -38,6 +38,9 @@ pub struct Config {
     /// How long a guest runs before others have their turn.
     pub tick: Duration,
 }
+
+/// Backtraces that are drawn up at once: a nicety, which must not take the host's threads.
+const BACKTRACES_MAX: usize = 2;
 
 impl Default for Config {
     fn default() -> Self {
@@ -103,7 +106,7 @@ pub struct Sandbox(Arc<Inner>);
 struct Inner {
     runtime: Runtime,
     linker: Linker<Instance>,
-    cache: Option<Cache>,
+    cache: Option<Arc<Cache>>,
     compiles: Semaphore,
     components_max: usize,
     components: Mutex<Components>,
@@ -146,11 +149,10 @@ impl Sandbox {
             .map_err(|error| failed(trap::chain(&error)))?;
         let mut linker = Linker::new(&engine);
         host::link(&mut linker).map_err(|error| failed(trap::chain(&error)))?;
-        let cache = config
-            .cache_folder
-            .as_deref()
-            .map(|folder| Cache::open(folder, &engine))
-            .transpose()?;
+        let cache = match &config.cache_folder {
+            Some(folder) => Some(Arc::new(Cache::open(folder, &engine)?)),
+            None => None,
+        };
         let ticker =
             Ticker::start(engine.weak(), config.tick).map_err(|error| failed(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
@@ -158,6 +160,7 @@ impl Sandbox {
                 engine,
                 ticker: Arc::new(ticker),
                 tick: config.tick,
+                backtraces: Arc::new(Semaphore::new(BACKTRACES_MAX)),
             },
             linker,
             cache,
@@ -248,8 +251,11 @@ impl Sandbox {
     async fn load_compiled(&self, digest: ComponentDigest) -> Option<Arc<Compiled>> {
         let inner = Arc::clone(&self.0);
         blocking(move || {
-            let component = inner.cache.as_ref()?.load(digest, &inner.runtime.engine)?;
-            inner.link(digest, &component).ok()
+            let cache = inner.cache.as_ref()?;
+            let component = cache.load(digest, &inner.runtime.engine)?;
+            inner
+                .link(digest, &component, Source::Cache(Arc::clone(cache)))
+                .ok()
         })
         .await?
     }
@@ -270,9 +276,13 @@ impl Sandbox {
         blocking(move || {
             let component = wasmtime::component::Component::new(&inner.runtime.engine, &bytes)
                 .map_err(|error| Rejected::Invalid(trap::chain(&error)))?;
-            let compiled = inner.link(digest, &component)?;
+            let source = match &inner.cache {
+                Some(cache) => Source::Cache(Arc::clone(cache)),
+                None => Source::Memory(Arc::clone(&bytes)),
+            };
+            let compiled = inner.link(digest, &component, source)?;
             if let Some(cache) = &inner.cache {
-                cache.keep(digest, &component);
+                cache.keep(digest, &bytes, &component);
             }
             Ok(compiled)
         })
@@ -299,11 +309,17 @@ impl Inner {
         &self,
         digest: ComponentDigest,
         component: &wasmtime::component::Component,
+        source: Source,
     ) -> Result<Arc<Compiled>, Rejected> {
         let unlinkable = |error: wasmtime::Error| Rejected::Unlinkable(trap::chain(&error));
         let linked = self.linker.instantiate_pre(component).map_err(unlinkable)?;
         let pre = WorkflowPre::new(linked).map_err(unlinkable)?;
-        Ok(Arc::new(Compiled::new(digest, pre, self.runtime.clone())))
+        Ok(Arc::new(Compiled::new(
+            digest,
+            pre,
+            source,
+            self.runtime.clone(),
+        )))
     }
 }
 

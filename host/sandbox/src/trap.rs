@@ -7,8 +7,8 @@
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, WasmBacktrace};
 
-use crate::backtrace;
-use crate::guest::{Exit, Trap, TrapKind};
+use crate::backtrace::{self, Frame};
+use crate::guest::TrapKind;
 
 /// Why a host function does not return to the guest. Carried through wasmtime as an error.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -60,33 +60,49 @@ pub(crate) enum Phase {
     Call,
 }
 
-/// What ended the guest. `panic` looks for a panic's message in what it wrote to stderr.
-pub(crate) fn exit<T>(
+/// What ended a guest.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The engine.
+    Stopped,
+    /// The host.
+    Fault(String),
+    /// Itself.
+    Trapped {
+        kind: TrapKind,
+        message: String,
+        frames: Vec<Frame>,
+    },
+}
+
+/// Reads what ended a guest out of wasmtime's error. `panic` looks for a panic's message in what
+/// the guest wrote to stderr.
+pub(crate) fn end(
     error: &wasmtime::Error,
     phase: Phase,
     panic: impl FnOnce() -> Option<String>,
-) -> Exit<T> {
+) -> End {
     let (kind, message) = match error.downcast_ref::<Halt>() {
-        Some(Halt::Stopped) => return Exit::Stopped,
-        Some(Halt::Fault(message)) => return Exit::Fault(message.clone()),
+        Some(Halt::Stopped) => return End::Stopped,
+        Some(Halt::Fault(message)) => return End::Fault(message.clone()),
         Some(Halt::Trapped { kind, message }) => (*kind, message.clone()),
         None => match error.downcast_ref::<wasmtime::Trap>() {
             Some(trap) => explain(*trap, panic),
             None => match opaque(error, phase) {
                 Ok(explained) => explained,
-                Err(fault) => return Exit::Fault(fault),
+                Err(fault) => return End::Fault(fault),
             },
         },
     };
-    let backtrace = error
+    let frames = error
         .downcast_ref::<WasmBacktrace>()
-        .map(backtrace::render)
+        .map(backtrace::frames)
         .unwrap_or_default();
-    Exit::Trapped(Trap {
+    End::Trapped {
         kind,
         message,
-        backtrace,
-    })
+        frames,
+    }
 }
 
 /// Names a trap of WebAssembly itself.

@@ -15,8 +15,7 @@ use stepwell_core::payload::Failure;
 use stepwell_core::time::Timestamp;
 
 use super::types::{
-    bounded_payload, failure, failure_out, instant, options, outcome, payload, payload_out,
-    step_error_out,
+    failure, failure_out, instant, options, outcome, payload, payload_out, step_error_out,
 };
 use crate::bindings::stepwell::workflow::durable::{self as wit, Host as Imports};
 use crate::bindings::stepwell::workflow::types as wit_types;
@@ -159,7 +158,7 @@ impl Imports for Instance {
             ));
         }
         let outcome = match outcome {
-            Ok(output) => bounded_payload(output, "the step's result", &self.limits),
+            Ok(output) => Ok(payload(output)),
             Err(value) => Err(failure(value, &self.limits)),
         };
         self.leave_step();

@@ -12,13 +12,11 @@ use crate::bindings::stepwell::workflow::types as wit;
 
 impl wit::Host for crate::instance::Instance {}
 
-/// The kind of a failure that stands for a value over its limit.
-const LIMIT_EXCEEDED: &str = "limit-exceeded";
-
 /// A failure's message, in bytes; a longer one is cut.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
-pub(super) fn payload(value: wit::Payload) -> Payload {
+/// From the guest. Its size is for the engine to judge, which knows what follows.
+pub(crate) fn payload(value: wit::Payload) -> Payload {
     match value {
         wit::Payload::Json(text) => Payload::Json(text),
         wit::Payload::Binary(bytes) => Payload::Binary(bytes),
@@ -31,28 +29,6 @@ pub(crate) fn payload_out(value: Payload) -> wit::Payload {
         Payload::Json(text) => wit::Payload::Json(text),
         Payload::Binary(bytes) => wit::Payload::Binary(bytes),
     }
-}
-
-/// A payload within the limit, or the failure that takes its place. `what` names it in the
-/// message, with its article.
-pub(crate) fn bounded_payload(
-    value: wit::Payload,
-    what: &str,
-    limits: &Limits,
-) -> Result<Payload, Failure> {
-    let value = payload(value);
-    let size = value.size_bytes();
-    if size <= limits.payload_bytes_max {
-        return Ok(value);
-    }
-    Err(Failure::permanent(
-        LIMIT_EXCEEDED,
-        format!(
-            "{what} has {size} bytes, and the payload limit of this version is {} bytes; \
-             store large values elsewhere and hand on a reference",
-            limits.payload_bytes_max
-        ),
-    ))
 }
 
 /// What a guest says went wrong, cut to what is kept.

@@ -47,7 +47,10 @@ fn code_files(folder: &Path) -> Vec<PathBuf> {
         .unwrap()
         .map(|entry| entry.unwrap().path());
     files
-        .filter(|path| path.file_name().unwrap() != "key")
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "code")
+        })
         .collect()
 }
 
@@ -81,11 +84,12 @@ async fn folder_key_and_code_are_private() {
     let inner = filled.folder.path().join("inner");
     open(&inner).unwrap();
     assert_eq!(mode(&inner), 0o700);
-    assert_eq!(
-        code_files(filled.folder.path()).len(),
-        2,
-        "no temporary file is left"
-    );
+    let mut names: Vec<String> = fs::read_dir(filled.folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_by_key(String::len);
+    assert_eq!(names.len(), 4, "no temporary file is left: {names:?}");
 }
 
 #[tokio::test]

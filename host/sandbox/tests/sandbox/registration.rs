@@ -304,7 +304,7 @@ async fn bytes_that_are_not_the_components_are_not_loaded() {
     let other = stepwell_core::id::ComponentDigest::from_bytes([1; 32]);
     match sandbox().load(other, raw_guest()).await {
         Err(Error::WrongBytes { expected, found }) => {
-            assert_eq!((expected, found), (other, digest))
+            assert_eq!((expected, found), (other, digest));
         }
         other => panic!("{other:?}"),
     }
