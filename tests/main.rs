@@ -1,1 +1,7 @@
-//! Cross-crate tests.
+//! Tests across crates: one binary, one module per subject.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod cli;
+mod http_api;
+mod in_process;
+mod lifecycle;

@@ -42,13 +42,20 @@ impl Client {
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(90)))
             .build();
-        Self { agent: config.into(), url: url.to_owned(), tenant: None }
+        Self {
+            agent: config.into(),
+            url: url.to_owned(),
+            tenant: None,
+        }
     }
 
     /// The same, on behalf of this tenant.
     #[must_use]
     pub fn tenant(&self, tenant: &str) -> Self {
-        Self { tenant: Some(tenant.to_owned()), ..self.clone() }
+        Self {
+            tenant: Some(tenant.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// `GET path`.
@@ -68,14 +75,25 @@ impl Client {
     /// # Errors
     /// If the host cannot be reached.
     pub fn post(&self, path: &str, body: &Value) -> Result<Answer> {
-        self.send("POST", path, "application/json", body.to_string().as_bytes())
+        self.send(
+            "POST",
+            path,
+            "application/json",
+            body.to_string().as_bytes(),
+        )
     }
 
     /// Any method with a body of any kind.
     ///
     /// # Errors
     /// If the host cannot be reached.
-    pub fn send(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Result<Answer> {
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<Answer> {
         let url = format!("{}{path}", self.url);
         let request = match method {
             "PUT" => self.agent.put(url),
@@ -86,12 +104,24 @@ impl Client {
         if let Some(tenant) = &self.tenant {
             request = request.header("stepwell-tenant", tenant);
         }
-        answer(request.send(body).with_context(|| format!("{method} {path}"))?)
+        answer(
+            request
+                .send(body)
+                .with_context(|| format!("{method} {path}"))?,
+        )
     }
 }
 
 fn answer(mut response: ureq::http::Response<ureq::Body>) -> Result<Answer> {
     let status = response.status().as_u16();
-    let text = response.body_mut().with_config().limit(64 * 1024 * 1024).read_to_string().context("the body broke off")?;
-    Ok(Answer { status, json: serde_json::from_str(&text).unwrap_or(Value::Null) })
+    let text = response
+        .body_mut()
+        .with_config()
+        .limit(64 * 1024 * 1024)
+        .read_to_string()
+        .context("the body broke off")?;
+    Ok(Answer {
+        status,
+        json: serde_json::from_str(&text).unwrap_or(Value::Null),
+    })
 }

@@ -2,7 +2,7 @@
 //! undoes.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -50,8 +50,12 @@ impl Effects {
     /// # Errors
     /// If no port can be had.
     pub fn listen() -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").context("no port on the loopback address")?;
-        let url = format!("http://{}", listener.local_addr().context("a listener has an address")?);
+        let listener =
+            TcpListener::bind("127.0.0.1:0").context("no port on the loopback address")?;
+        let url = format!(
+            "http://{}",
+            listener.local_addr().context("a listener has an address")?
+        );
         let shared = Arc::<Shared>::default();
         let accepting = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -76,13 +80,24 @@ impl Effects {
 
     /// How many requests arrived whose path has this part.
     pub fn count(&self, part: &str) -> usize {
-        self.shared.state().seen.iter().filter(|effect| effect.path.contains(part)).count()
+        self.shared
+            .state()
+            .seen
+            .iter()
+            .filter(|effect| effect.path.contains(part))
+            .count()
     }
 
     /// How many different idempotency keys those had: what a service that honours keys would do.
     pub fn distinct(&self, part: &str) -> usize {
         let state = self.shared.state();
-        state.seen.iter().filter(|effect| effect.path.contains(part)).map(|effect| &effect.key).collect::<BTreeSet<_>>().len()
+        state
+            .seen
+            .iter()
+            .filter(|effect| effect.path.contains(part))
+            .map(|effect| &effect.key)
+            .collect::<BTreeSet<_>>()
+            .len()
     }
 
     /// From now on, requests whose path has this part arrive and are counted, but get no answer
@@ -99,7 +114,10 @@ impl Effects {
 
     /// The next `times` requests whose path has this part get this status.
     pub fn refuse(&self, part: &str, status: u16, times: usize) {
-        self.shared.state().refused.push((part.to_owned(), status, times));
+        self.shared
+            .state()
+            .refused
+            .push((part.to_owned(), status, times));
     }
 
     /// Waits until so many requests with this part in their path have arrived.
@@ -110,15 +128,27 @@ impl Effects {
         let give_up = Instant::now() + Duration::from_secs(30);
         let mut state = self.shared.state();
         loop {
-            let found = state.seen.iter().filter(|effect| effect.path.contains(part)).count();
+            let found = state
+                .seen
+                .iter()
+                .filter(|effect| effect.path.contains(part))
+                .count();
             if found >= count {
                 return Ok(());
             }
             let left = give_up.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                bail!("{found} requests to `{part}` arrived within 30 s, expected {count}: {:?}", state.seen);
+                bail!(
+                    "{found} requests to `{part}` arrived within 30 s, expected {count}: {:?}",
+                    state.seen
+                );
             }
-            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .shared
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 }
@@ -133,7 +163,9 @@ fn serve(stream: TcpStream, shared: &Shared) -> Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
     loop {
-        let Some(effect) = read_request(&mut reader)? else { return Ok(()) };
+        let Some(effect) = read_request(&mut reader)? else {
+            return Ok(());
+        };
         let path = effect.path.clone();
         let (number, status) = {
             let mut state = shared.state();
@@ -141,16 +173,26 @@ fn serve(stream: TcpStream, shared: &Shared) -> Result<()> {
             let number = state.seen.len();
             shared.changed.notify_all();
             while state.held.iter().any(|part| path.contains(part.as_str())) {
-                state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = shared
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
-            let refused = state.refused.iter_mut().find(|(part, _, times)| *times > 0 && path.contains(part.as_str()));
+            let refused = state
+                .refused
+                .iter_mut()
+                .find(|(part, _, times)| *times > 0 && path.contains(part.as_str()));
             let status = refused.map(|(_, status, times)| {
                 *times -= 1;
                 *status
             });
             (number, status.unwrap_or(200))
         };
-        let body = format!("{{\"id\":\"{}-{number}\",\"ok\":{}}}", path.trim_matches('/').replace('/', "-"), status == 200);
+        let body = format!(
+            "{{\"id\":\"{}-{number}\",\"ok\":{}}}",
+            path.trim_matches('/').replace('/', "-"),
+            status == 200
+        );
         write!(
             writer,
             "HTTP/1.1 {status} Answer\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -172,7 +214,9 @@ fn read_request(reader: &mut impl BufRead) -> Result<Option<Effect>> {
     loop {
         let mut header = String::new();
         reader.read_line(&mut header)?;
-        let Some((name, value)) = header.trim_end().split_once(':') else { break };
+        let Some((name, value)) = header.trim_end().split_once(':') else {
+            break;
+        };
         let value = value.trim();
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.parse().context("content-length is a number")?,
@@ -198,5 +242,10 @@ fn read_request(reader: &mut impl BufRead) -> Result<Option<Effect>> {
         body.resize(length, 0);
         reader.read_exact(&mut body)?;
     }
-    Ok(Some(Effect { method, path, key, body: String::from_utf8_lossy(&body).into_owned() }))
+    Ok(Some(Effect {
+        method,
+        path,
+        key,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    }))
 }

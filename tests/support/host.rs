@@ -25,9 +25,18 @@ impl Host {
     /// # Errors
     /// If it does not become ready within 30 seconds; with what it wrote.
     pub fn start(binary: &Path, data: &Path, arguments: &[&str]) -> Result<Self> {
-        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect();
         let (child, url) = launch(binary, data, &arguments)?;
-        Ok(Self { binary: binary.to_owned(), data: data.to_owned(), arguments, child, url })
+        Ok(Self {
+            binary: binary.to_owned(),
+            data: data.to_owned(),
+            arguments,
+            child,
+            url,
+        })
     }
 
     /// Where it listens.
@@ -56,7 +65,9 @@ impl Host {
     /// If the system refuses.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill().context("the host could not be killed")?;
-        self.child.wait().context("the host could not be waited for")?;
+        self.child
+            .wait()
+            .context("the host could not be waited for")?;
         Ok(())
     }
 
@@ -66,10 +77,17 @@ impl Host {
     /// If it has not stopped within 30 seconds, or ended with an error.
     pub fn stop(&mut self) -> Result<()> {
         let id = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status().context("kill could not be run")?;
+        Command::new("kill")
+            .args(["-TERM", &id])
+            .status()
+            .context("kill could not be run")?;
         let give_up = Instant::now() + Duration::from_secs(30);
         while Instant::now() < give_up {
-            if let Some(status) = self.child.try_wait().context("the host could not be waited for")? {
+            if let Some(status) = self
+                .child
+                .try_wait()
+                .context("the host could not be waited for")?
+            {
                 if status.success() {
                     return Ok(());
                 }
@@ -122,7 +140,11 @@ fn launch(binary: &Path, data: &Path, arguments: &[String]) -> Result<(Child, St
     let mut said = Vec::new();
     while let Ok(line) = receiver.recv_timeout(give_up.saturating_duration_since(Instant::now())) {
         if let Some(start) = line.find("http://") {
-            let url = line[start..].split_whitespace().next().unwrap_or_default().trim_end_matches(['/', '.']);
+            let url = line[start..]
+                .split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches(['/', '.']);
             return Ok((child, url.to_owned()));
         }
         said.push(line);

@@ -4,8 +4,10 @@
 
 mod client;
 mod effects;
+mod guests;
 mod host;
 
 pub use client::{Answer, Client};
 pub use effects::{Effect, Effects};
+pub use guests::{build_guests, component, guest_packages, root, stepwell, target_dir};
 pub use host::Host;

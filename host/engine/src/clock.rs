@@ -27,7 +27,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 #[async_trait]
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let since_epoch = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
         Timestamp::from_ms(whole_ms(since_epoch))
     }
 

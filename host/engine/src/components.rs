@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use stepwell_core::id::ComponentDigest;
 use stepwell_core::limits::Limits;
 use stepwell_sandbox::guest::Component;
-use stepwell_sandbox::{Checked, Rejected, Sandbox};
+use stepwell_sandbox::{CheckError, Checked, Sandbox};
 
 /// Checks and loads components.
 #[async_trait]
@@ -15,8 +15,8 @@ pub trait Components: fmt::Debug + Send + Sync + 'static {
     /// Checks what somebody wants to register.
     ///
     /// # Errors
-    /// Why it is refused.
-    async fn check(&self, bytes: Arc<[u8]>, limits: &Limits) -> Result<Checked, Rejected>;
+    /// Why it is refused, or why the host cannot tell.
+    async fn check(&self, bytes: Arc<[u8]>, limits: &Limits) -> Result<Checked, CheckError>;
 
     /// A component that is in memory.
     fn cached(&self, digest: ComponentDigest) -> Option<Arc<dyn Component>>;
@@ -25,12 +25,16 @@ pub trait Components: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// A fault of the host, for people.
-    async fn load(&self, digest: ComponentDigest, bytes: Arc<[u8]>) -> Result<Arc<dyn Component>, String>;
+    async fn load(
+        &self,
+        digest: ComponentDigest,
+        bytes: Arc<[u8]>,
+    ) -> Result<Arc<dyn Component>, String>;
 }
 
 #[async_trait]
 impl Components for Sandbox {
-    async fn check(&self, bytes: Arc<[u8]>, limits: &Limits) -> Result<Checked, Rejected> {
+    async fn check(&self, bytes: Arc<[u8]>, limits: &Limits) -> Result<Checked, CheckError> {
         Sandbox::check(self, bytes, limits).await
     }
 
@@ -38,7 +42,13 @@ impl Components for Sandbox {
         Sandbox::cached(self, digest)
     }
 
-    async fn load(&self, digest: ComponentDigest, bytes: Arc<[u8]>) -> Result<Arc<dyn Component>, String> {
-        Sandbox::load(self, digest, bytes).await.map_err(|error| error.to_string())
+    async fn load(
+        &self,
+        digest: ComponentDigest,
+        bytes: Arc<[u8]>,
+    ) -> Result<Arc<dyn Component>, String> {
+        Sandbox::load(self, digest, bytes)
+            .await
+            .map_err(|error| error.to_string())
     }
 }

@@ -23,7 +23,11 @@ pub(crate) fn drive(shared: &Arc<Shared>, claim: Claim) {
         let (run, epoch) = (claim.run, claim.epoch);
         // Leaves also when the driver panics: the run is then claimed anew, and set aside if it
         // makes no progress.
-        let _leave = Leave { shared: Arc::clone(&shared), run, epoch };
+        let _leave = Leave {
+            shared: Arc::clone(&shared),
+            run,
+            epoch,
+        };
         driver::drive(shared, claim, signals).await;
     });
 }
@@ -41,8 +45,15 @@ impl Drop for Leave {
 }
 
 /// Runs until the shutdown.
-pub(crate) async fn dispatch(shared: Arc<Shared>, mut changes: Receiver<Change>, stop: Arc<tokio::sync::Notify>) {
-    let mut work = Work { look: true, due: None };
+pub(crate) async fn dispatch(
+    shared: Arc<Shared>,
+    mut changes: Receiver<Change>,
+    stop: Arc<tokio::sync::Notify>,
+) {
+    let mut work = Work {
+        look: true,
+        due: None,
+    };
     loop {
         if work.look && shared.room() > 0 {
             work.look = claim(&shared).await;
@@ -70,7 +81,9 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, mut changes: Receiver<Change>,
         loop {
             match changes.try_recv() {
                 Ok(change) => work.take_in(&shared, Ok(change)),
-                Err(TryRecvError::Lagged(count)) => work.take_in(&shared, Err(RecvError::Lagged(count))),
+                Err(TryRecvError::Lagged(count)) => {
+                    work.take_in(&shared, Err(RecvError::Lagged(count)))
+                }
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
@@ -121,7 +134,9 @@ async fn claim(shared: &Arc<Shared>) -> bool {
             }
             if count == limit && shared.room() == 0 {
                 // Those who wait in memory make room for those who are ready to go on.
-                shared.residency.evict(CLAIM_BATCH.min(shared.driven_count()));
+                shared
+                    .residency
+                    .evict(CLAIM_BATCH.min(shared.driven_count()));
             }
             count == limit
         }
@@ -133,7 +148,11 @@ async fn claim(shared: &Arc<Shared>) -> bool {
 }
 
 async fn next_due(shared: &Shared) -> Option<Timestamp> {
-    match shared.store.due(Timestamp::EPOCH, Timestamp::from_ms(u64::MAX), 1).await {
+    match shared
+        .store
+        .due(Timestamp::EPOCH, Timestamp::from_ms(u64::MAX), 1)
+        .await
+    {
         Ok(due) => due.first().map(|(at, _)| *at),
         Err(error) => {
             tracing::error!(%error, "the next due time was not read; the sweep looks again");
@@ -146,7 +165,11 @@ async fn next_due(shared: &Shared) -> Option<Timestamp> {
 pub(crate) async fn renew_lease(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(shared.config.lease / 4).await;
-        if let Err(error) = shared.store.renew_lease(shared.host, shared.now().after(shared.config.lease)).await {
+        if let Err(error) = shared
+            .store
+            .renew_lease(shared.host, shared.now().after(shared.config.lease))
+            .await
+        {
             tracing::error!(%error, "the lease was not renewed");
         }
     }

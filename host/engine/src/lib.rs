@@ -57,11 +57,15 @@ pub struct Engine {
 struct Background {
     stop: Arc<Notify>,
     tasks: Vec<JoinHandle<()>>,
+    stop_logs: Arc<Notify>,
+    log_task: Option<JoinHandle<()>>,
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("host", &self.shared.host).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("host", &self.shared.host)
+            .finish_non_exhaustive()
     }
 }
 
@@ -82,16 +86,40 @@ impl Engine {
         config: Config,
     ) -> Result<Self, stepwell_store::Error> {
         let host = HostId::from_raw(Uuid::now_v7().as_u128());
-        let (logs, _) = logs::Logs::start(Arc::clone(&store));
+        let stop_logs = Arc::new(Notify::new());
+        let (logs, log_task) = logs::Logs::start(Arc::clone(&store), Arc::clone(&stop_logs));
         let changes = store.changes();
-        store.renew_lease(host, clock.now().after(config.lease)).await?;
-        let shared = Arc::new(Shared::new(Parts { host, store, components, clock, config, logs }));
+        store
+            .renew_lease(host, clock.now().after(config.lease))
+            .await?;
+        let shared = Arc::new(Shared::new(Parts {
+            host,
+            store,
+            components,
+            clock,
+            config,
+            logs,
+        }));
         let stop = Arc::new(Notify::new());
         let tasks = vec![
-            tokio::spawn(dispatch::dispatch(Arc::clone(&shared), changes, Arc::clone(&stop))),
+            tokio::spawn(dispatch::dispatch(
+                Arc::clone(&shared),
+                changes,
+                Arc::clone(&stop),
+            )),
             tokio::spawn(dispatch::renew_lease(Arc::clone(&shared))),
         ];
-        Ok(Self { shared, versions: Arc::default(), background: Arc::new(Mutex::new(Background { stop, tasks })) })
+        let background = Background {
+            stop,
+            tasks,
+            stop_logs,
+            log_task: Some(log_task),
+        };
+        Ok(Self {
+            shared,
+            versions: Arc::default(),
+            background: Arc::new(Mutex::new(background)),
+        })
     }
 
     /// Where runs are kept; for reads. Writes go through the engine.
@@ -118,7 +146,10 @@ impl Engine {
     ///
     /// # Errors
     /// See [`register::Error`]; nothing was stored.
-    pub async fn register(&self, registration: register::Registration) -> Result<register::Registered, register::Error> {
+    pub async fn register(
+        &self,
+        registration: register::Registration,
+    ) -> Result<register::Registered, register::Error> {
         let registered = register::register(&self.shared, registration).await;
         self.versions.forget();
         registered
@@ -142,28 +173,57 @@ impl Engine {
         run: RunId,
         message: Message,
     ) -> Result<Delivered, stepwell_store::Error> {
-        self.shared.store.deliver(tenant, run, message, self.shared.now()).await
+        let is_terminate = matches!(message, Message::Terminate { .. });
+        let delivered = self
+            .shared
+            .store
+            .deliver(tenant, run, message, self.shared.now())
+            .await?;
+        // Before whoever asked is answered: no operation that begins after the answer misses it.
+        if let (Delivered::Accepted { .. }, Some(signals)) = (delivered, self.shared.signals(run)) {
+            if is_terminate {
+                signals.raise_lost();
+            } else {
+                signals.raise_inbox();
+            }
+        }
+        Ok(delivered)
     }
 
     /// Stops: attempts in flight get a short while to finish, waiting runs none; every run is given
     /// up and goes on where its journal stands, here or on another host.
     pub async fn shutdown(&self) {
-        let (stop, tasks) = {
-            let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
-            (Arc::clone(&background.stop), std::mem::take(&mut background.tasks))
-        };
+        let background = std::mem::take(
+            &mut *self
+                .background
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         self.shared.shut_down();
         // Twice the grace period: what has not ended by then is left to the next claim.
-        let give_up = tokio::time::Instant::now() + self.shared.config.shutdown_grace * 2 + Duration::from_secs(1);
+        let give_up = tokio::time::Instant::now()
+            + self.shared.config.shutdown_grace * 2
+            + Duration::from_secs(1);
         while self.shared.driven_count() > 0 && tokio::time::Instant::now() < give_up {
             tokio::time::sleep(SHUTDOWN_LOOK).await;
         }
-        stop.notify_one();
-        for task in tasks {
+        background.stop.notify_one();
+        for task in background.tasks {
             task.abort();
+            // It was stopped, which is what is wanted.
+            let _ = task.await;
+        }
+        background.stop_logs.notify_one();
+        if let Some(task) = background.log_task {
+            let _ = task.await;
         }
         // Lets another host have what is left at once.
-        if let Err(error) = self.shared.store.renew_lease(self.shared.host, self.shared.now()).await {
+        if let Err(error) = self
+            .shared
+            .store
+            .renew_lease(self.shared.host, self.shared.now())
+            .await
+        {
             tracing::warn!(%error, "the lease was not given up; it runs out by itself");
         }
     }

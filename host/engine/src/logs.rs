@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stepwell_store::{LogLine, Store};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 /// Lines that may wait for the store; more are dropped and counted.
@@ -20,16 +20,24 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    /// Starts the task that hands lines to the store; it ends, with all lines handed over, once
-    /// every clone is gone.
-    pub(crate) fn start(store: Arc<dyn Store>) -> (Self, JoinHandle<()>) {
+    /// Starts the task that hands lines to the store. It ends after `stop` has been notified, with
+    /// the lines that wait by then handed over.
+    pub(crate) fn start(store: Arc<dyn Store>, stop: Arc<Notify>) -> (Self, JoinHandle<()>) {
         let (sender, mut receiver) = mpsc::channel(WAITING_LINES_MAX);
-        let logs = Self { sender, dropped: Arc::default() };
+        let logs = Self {
+            sender,
+            dropped: Arc::default(),
+        };
         let dropped = Arc::clone(&logs.dropped);
         let task = tokio::spawn(async move {
             loop {
                 let mut lines = Vec::new();
-                if receiver.recv_many(&mut lines, BATCH_LINES_MAX).await == 0 {
+                let count = tokio::select! {
+                    biased;
+                    count = receiver.recv_many(&mut lines, BATCH_LINES_MAX) => count,
+                    () = stop.notified() => 0,
+                };
+                if count == 0 {
                     return;
                 }
                 if let Err(error) = store.write_logs(lines).await {
@@ -37,7 +45,10 @@ impl Logs {
                 }
                 let count = dropped.swap(0, Ordering::Relaxed);
                 if count > 0 {
-                    tracing::warn!(count, "log lines of runs were dropped: they came faster than the store keeps them");
+                    tracing::warn!(
+                        count,
+                        "log lines of runs were dropped: they came faster than the store keeps them"
+                    );
                 }
             }
         });

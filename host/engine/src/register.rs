@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use stepwell_core::id::{ComponentDigest, TenantName, VersionLabel, WorkflowName};
+use stepwell_sandbox::CheckError;
 use stepwell_sandbox::guest::{Manifest, WorkflowSpec};
 use stepwell_store::NewVersion;
 
@@ -38,6 +39,9 @@ pub enum Error {
     /// The sandbox refuses it.
     #[error(transparent)]
     Rejected(#[from] stepwell_sandbox::Rejected),
+    /// The host cannot tell; it may be tried again.
+    #[error(transparent)]
+    Sandbox(#[from] stepwell_sandbox::Error),
     /// The label is taken.
     #[error(
         "version {label} of workflow {workflow} is registered with {digest} or another environment, and a version never changes; \
@@ -52,7 +56,9 @@ pub enum Error {
         digest: ComponentDigest,
     },
     /// An environment variable that cannot be set.
-    #[error("environment variable `{name}` cannot be set: a name is 1 to 256 characters without `=` or NUL, a value up to 32 KiB without NUL, and there are at most 256, each once")]
+    #[error(
+        "environment variable `{name}` cannot be set: a name is 1 to 256 characters without `=` or NUL, a value up to 32 KiB without NUL, and there are at most 256, each once"
+    )]
     Environment {
         /// Its name, cut to 80 characters.
         name: String,
@@ -62,16 +68,34 @@ pub enum Error {
     Store(#[from] stepwell_store::Error),
 }
 
-pub(crate) async fn register(shared: &Shared, registration: Registration) -> Result<Registered, Error> {
-    let Registration { tenant, label, component, environment } = registration;
+pub(crate) async fn register(
+    shared: &Shared,
+    registration: Registration,
+) -> Result<Registered, Error> {
+    let Registration {
+        tenant,
+        label,
+        component,
+        environment,
+    } = registration;
     check_environment(&environment)?;
-    let checked = shared.components.check(Arc::clone(&component), &shared.config.limits).await?;
+    let checked = shared
+        .components
+        .check(Arc::clone(&component), &shared.config.limits)
+        .await
+        .map_err(|error| match error {
+            CheckError::Rejected(rejected) => Error::Rejected(rejected),
+            CheckError::Host(fault) => Error::Sandbox(fault),
+        })?;
     let workflows = checked
         .manifest
         .workflows
         .iter()
         .map(|spec| {
-            let name = spec.name.parse().expect("the check lets only workflow names pass");
+            let name = spec
+                .name
+                .parse()
+                .expect("the check lets only workflow names pass");
             (name, workflow_manifest(&checked.manifest, spec))
         })
         .collect();
@@ -87,15 +111,25 @@ pub(crate) async fn register(shared: &Shared, registration: Registration) -> Res
     match shared.store.register(new).await? {
         stepwell_store::Registered::New => Ok(true),
         stepwell_store::Registered::Same => Ok(false),
-        stepwell_store::Registered::Conflict { workflow, digest } => Err(Error::Conflict { workflow, label, digest }),
+        stepwell_store::Registered::Conflict { workflow, digest } => Err(Error::Conflict {
+            workflow,
+            label,
+            digest,
+        }),
     }
-    .map(|is_new| Registered { digest: checked.digest, manifest: checked.manifest, is_new })
+    .map(|is_new| Registered {
+        digest: checked.digest,
+        manifest: checked.manifest,
+        is_new,
+    })
 }
 
 /// A workflow's part of the manifest, as JSON text for whoever reads it.
 fn workflow_manifest(manifest: &Manifest, spec: &WorkflowSpec) -> String {
     let schema = |text: &Option<String>| -> serde_json::Value {
-        text.as_ref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        text.as_ref()
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default()
     };
     let events: Vec<_> = spec
         .events
@@ -110,7 +144,10 @@ fn workflow_manifest(manifest: &Manifest, spec: &WorkflowSpec) -> String {
     let mut json = serde_json::json!({
         "sdk": manifest.sdk, "summary": spec.summary, "events": events, "tasks": tasks,
     });
-    for (key, text) in [("input_schema", &spec.input_schema), ("output_schema", &spec.output_schema)] {
+    for (key, text) in [
+        ("input_schema", &spec.input_schema),
+        ("output_schema", &spec.output_schema),
+    ] {
         if text.is_some() {
             json[key] = schema(text);
         }
@@ -124,13 +161,18 @@ const VARIABLE_VALUE_BYTES_MAX: usize = 32 * 1024;
 
 fn check_environment(environment: &[(String, String)]) -> Result<(), Error> {
     let bad = |(index, (name, value)): &(usize, &(String, String))| {
-        let is_duplicate = environment[..*index].iter().any(|(earlier, _)| earlier == name);
-        let name_fits = (1..=VARIABLE_NAME_BYTES_MAX).contains(&name.len()) && !name.contains(['=', '\0']);
+        let is_duplicate = environment[..*index]
+            .iter()
+            .any(|(earlier, _)| earlier == name);
+        let name_fits =
+            (1..=VARIABLE_NAME_BYTES_MAX).contains(&name.len()) && !name.contains(['=', '\0']);
         let value_fits = value.len() <= VARIABLE_VALUE_BYTES_MAX && !value.contains('\0');
         *index >= VARIABLES_MAX || is_duplicate || !name_fits || !value_fits
     };
     match environment.iter().enumerate().find(bad) {
-        Some((_, (name, _))) => Err(Error::Environment { name: name.chars().take(80).collect() }),
+        Some((_, (name, _))) => Err(Error::Environment {
+            name: name.chars().take(80).collect(),
+        }),
         None => Ok(()),
     }
 }

@@ -24,7 +24,11 @@ struct Inner {
 
 impl Residency {
     pub(crate) fn new(count_max: usize, bytes_max: u64) -> Self {
-        Self { count_max, bytes_max, inner: Mutex::default() }
+        Self {
+            count_max,
+            bytes_max,
+            inner: Mutex::default(),
+        }
     }
 
     /// Enters a run that has just been suspended, and asks the longest suspended ones to go while
@@ -41,7 +45,10 @@ impl Residency {
                 break;
             }
         }
-        Seat { residency: Arc::clone(self), ticket }
+        Seat {
+            residency: Arc::clone(self),
+            ticket,
+        }
     }
 
     /// Asks so many of the longest suspended runs to go.
@@ -99,8 +106,14 @@ mod tests {
     fn the_longest_suspended_goes_first() {
         let residency = Arc::new(Residency::new(2, 1_000));
         let runs = [signals(), signals(), signals()];
-        let _seats: Vec<_> = runs.iter().map(|run| residency.enter(10, Arc::clone(run))).collect();
-        assert_eq!(runs.each_ref().map(|run| run.is_evict()), [true, false, false]);
+        let _seats: Vec<_> = runs
+            .iter()
+            .map(|run| residency.enter(10, Arc::clone(run)))
+            .collect();
+        assert_eq!(
+            runs.each_ref().map(|run| run.is_evict()),
+            [true, false, false]
+        );
     }
 
     #[test]
@@ -112,7 +125,10 @@ mod tests {
         let _second = residency.enter(60, Arc::clone(&runs[1]));
         assert!(!runs[1].is_evict());
         let _third = residency.enter(60, Arc::clone(&runs[2]));
-        assert_eq!(runs.each_ref().map(|run| run.is_evict()), [false, true, false]);
+        assert_eq!(
+            runs.each_ref().map(|run| run.is_evict()),
+            [false, true, false]
+        );
         assert_eq!(residency.lock().bytes, 60);
     }
 }

@@ -46,9 +46,19 @@ pub(crate) struct Parts {
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { host, store, components, clock, config, logs } = parts;
+        let Parts {
+            host,
+            store,
+            components,
+            clock,
+            config,
+            logs,
+        } = parts;
         Self {
-            residency: Arc::new(Residency::new(config.resident_max, config.resident_bytes_max)),
+            residency: Arc::new(Residency::new(
+                config.resident_max,
+                config.resident_bytes_max,
+            )),
             task_slots: Arc::new(Semaphore::new(config.tasks_max)),
             driven: Mutex::default(),
             freed: Notify::new(),
@@ -105,7 +115,9 @@ impl Shared {
 
     /// The signals of a driven run.
     pub(crate) fn signals(&self, run: RunId) -> Option<Arc<Signals>> {
-        self.driven().get(&run).map(|(_, signals)| Arc::clone(signals))
+        self.driven()
+            .get(&run)
+            .map(|(_, signals)| Arc::clone(signals))
     }
 
     /// Does something with the signals of every driven run.

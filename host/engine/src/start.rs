@@ -106,8 +106,19 @@ pub enum Error {
 
 const KEY_BYTES_MAX: usize = 256;
 
-pub(crate) async fn start(shared: &Arc<Shared>, versions: &Versions, start: Start) -> Result<Started, Error> {
-    let Start { tenant, workflow, label, input, idempotency_key, start_at } = start;
+pub(crate) async fn start(
+    shared: &Arc<Shared>,
+    versions: &Versions,
+    start: Start,
+) -> Result<Started, Error> {
+    let Start {
+        tenant,
+        workflow,
+        label,
+        input,
+        idempotency_key,
+        start_at,
+    } = start;
     let (found, max) = (input.size_bytes(), shared.config.limits.payload_bytes_max);
     if found > max {
         return Err(Error::InputTooLarge { found, max });
@@ -118,11 +129,19 @@ pub(crate) async fn start(shared: &Arc<Shared>, versions: &Versions, start: Star
         return Err(Error::Key { found: key.len() });
     }
     if let Payload::Json(text) = &input {
-        serde_json::from_str::<&serde_json::value::RawValue>(text)
-            .map_err(|error| Error::InputNotJson { detail: error.to_string() })?;
+        serde_json::from_str::<&serde_json::value::RawValue>(text).map_err(|error| {
+            Error::InputNotJson {
+                detail: error.to_string(),
+            }
+        })?;
     }
-    let Some(startable) = versions.get(&*shared.store, &tenant, &workflow, label.as_ref()).await? else {
-        let default = versions.get(&*shared.store, &tenant, &workflow, None).await?;
+    let Some(startable) = versions
+        .get(&*shared.store, &tenant, &workflow, label.as_ref())
+        .await?
+    else {
+        let default = versions
+            .get(&*shared.store, &tenant, &workflow, None)
+            .await?;
         return Err(match (label, default) {
             (Some(label), Some(_)) => Error::NoSuchVersion { workflow, label },
             _ => Error::NoSuchWorkflow { workflow },
@@ -154,9 +173,18 @@ pub(crate) async fn start(shared: &Arc<Shared>, versions: &Versions, start: Star
             Ok(Started { run, is_new: true })
         }
         stepwell_store::Started::Existing { run } => Ok(Started { run, is_new: false }),
-        stepwell_store::Started::KeyConflict { run, workflow, input_digest: recorded } => {
+        stepwell_store::Started::KeyConflict {
+            run,
+            workflow,
+            input_digest: recorded,
+        } => {
             let (recorded, asked) = (hexadecimal(&recorded), hexadecimal(&input_digest));
-            Err(Error::KeyConflict { run, workflow, recorded, asked })
+            Err(Error::KeyConflict {
+                run,
+                workflow,
+                recorded,
+                asked,
+            })
         }
     }
 }

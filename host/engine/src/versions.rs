@@ -20,9 +20,12 @@ pub(crate) struct Startable {
 
 impl Startable {
     fn new(version: Version) -> Self {
-        let manifest: serde_json::Value = serde_json::from_str(&version.manifest).unwrap_or_default();
+        let manifest: serde_json::Value =
+            serde_json::from_str(&version.manifest).unwrap_or_default();
         // Registration has checked that the schema is one.
-        let input = manifest.get("input_schema").and_then(|schema| jsonschema::validator_for(schema).ok());
+        let input = manifest
+            .get("input_schema")
+            .and_then(|schema| jsonschema::validator_for(schema).ok());
         Self { version, input }
     }
 

@@ -102,8 +102,8 @@ impl Replay {
             .filter_map(|(_, known)| match known.waits {
                 Waits::Sleep(at) | Waits::Backoff(at) => Some(at),
                 Waits::Event(timeout_at) => timeout_at,
-                Waits::Task(_) => known.attempts.retry_at,
-                Waits::Nothing => None,
+                // When a task goes on is for its host to say: it may have to wait for its turn.
+                Waits::Task(_) | Waits::Nothing => None,
             })
             .min()
     }

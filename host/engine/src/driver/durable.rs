@@ -12,7 +12,8 @@ use stepwell_core::replay::{Ask, AttemptAnswer, Begin, Error, SelectAnswer, Step
 use stepwell_core::retry::Options;
 use stepwell_core::time::Timestamp;
 use stepwell_sandbox::guest::{
-    Asked, AttemptState, Durable, LogLevel, LogSink, Moment, Outcome, Selected, StepAttempt, StepState, Stop,
+    Asked, AttemptState, Durable, LogLevel, LogSink, Moment, Outcome, Selected, StepAttempt,
+    StepState, Stop,
 };
 use stepwell_store::Then;
 use tokio::sync::OwnedMutexGuard;
@@ -34,7 +35,10 @@ impl LogSink for GuestSide {
 #[async_trait]
 impl Durable for GuestSide {
     fn moment(&self) -> Moment {
-        Moment { now: self.state.replay.now(), replaying: self.state.replay.is_replaying() }
+        Moment {
+            now: self.state.replay.now(),
+            replaying: self.state.replay.is_replaying(),
+        }
     }
 
     async fn step(&mut self, name: String, options: Options) -> Result<StepState, Stop> {
@@ -46,7 +50,9 @@ impl Durable for GuestSide {
             StepAsk::Attempt(operation) => return state.attempt(operation, options).await,
             StepAsk::New => {}
         }
-        if !state.replay.is_attempt_lost(None, options, state.host_lost) && state.ready_for_operation().await? {
+        if !state.replay.is_attempt_lost(None, options, state.host_lost)
+            && state.ready_for_operation().await?
+        {
             let asked = state.replay.step(&name);
             if let StepAsk::Recorded(answer) = state.known(asked)? {
                 return Ok(step_state(answer));
@@ -72,7 +78,9 @@ impl Durable for GuestSide {
             StepAsk::Attempt(operation) => operation,
             StepAsk::New => unreachable!("a step to retry has been opened"),
         };
-        if !state.replay.is_attempt_lost(Some(operation), options, state.host_lost)
+        if !state
+            .replay
+            .is_attempt_lost(Some(operation), options, state.host_lost)
             && state.ready_for_operation().await?
         {
             let asked = state.replay.retry_step(step);
@@ -94,7 +102,10 @@ impl Durable for GuestSide {
             Err(failure) => Err(super::bounded_failure(failure, limits)),
         };
         let (entry, answer) = match outcome {
-            Ok(output) => (state.replay.complete_attempt(output, now), AttemptAnswer::Completed),
+            Ok(output) => (
+                state.replay.complete_attempt(output, now),
+                AttemptAnswer::Completed,
+            ),
             Err((end, cause)) => state.replay.end_attempt(end, cause, now, draw()),
         };
         state.queue(entry);
@@ -129,7 +140,9 @@ impl Durable for GuestSide {
             if let Some(timeout) = timeout {
                 check_sleep(timeout, max)?;
             }
-            Ok(Opening::Wait { timeout_at: timeout.map(|timeout| now.after(timeout)) })
+            Ok(Opening::Wait {
+                timeout_at: timeout.map(|timeout| now.after(timeout)),
+            })
         })
     }
 
@@ -138,15 +151,28 @@ impl Durable for GuestSide {
         let max = state.shared.config.limits.payload_bytes_max;
         let input_digest = input_digest(&input);
         let size = input.size_bytes();
-        let asked = state.open(OperationKind::Task, "task", &task, Some(input_digest), |_| {
-            check_options(options)?;
-            if size > max {
-                return Err(too_large("a task's input", size, max));
-            }
-            Ok(Opening::Task { input_digest })
-        })?;
+        let asked = state.open(
+            OperationKind::Task,
+            "task",
+            &task,
+            Some(input_digest),
+            |_| {
+                check_options(options)?;
+                if size > max {
+                    return Err(too_large("a task's input", size, max));
+                }
+                Ok(Opening::Task { input_digest })
+            },
+        )?;
         if let Ok(operation) = asked {
-            state.tasks.ask(operation, AskedTask { name: task, input, options });
+            state.tasks.ask(
+                operation,
+                AskedTask {
+                    name: task,
+                    input,
+                    options,
+                },
+            );
         }
         Ok(asked)
     }
@@ -186,21 +212,35 @@ impl Durable for GuestSide {
         }
     }
 
-    fn reply(&mut self, event: String, answer: Result<Payload, Failure>) -> Result<Result<(), Failure>, Stop> {
+    fn reply(
+        &mut self,
+        event: String,
+        answer: Result<Payload, Failure>,
+    ) -> Result<Result<(), Failure>, Stop> {
         let state = &mut *self.state;
         let max = state.shared.config.limits.payload_bytes_max;
-        let size = answer.as_ref().map_or_else(Failure::size_bytes, Payload::size_bytes);
+        let size = answer
+            .as_ref()
+            .map_or_else(Failure::size_bytes, Payload::size_bytes);
         state.check_name("event id", &event)?;
-        let known = event.parse::<EventId>().ok().filter(|id| state.answerable.contains(id));
+        let known = event
+            .parse::<EventId>()
+            .ok()
+            .filter(|id| state.answerable.contains(id));
         state.immediate(OperationKind::Reply, &event, |operation, event| {
             let Some(id) = known else {
-                let message = format!("event `{event}` was not taken by this run, or has been answered");
+                let message =
+                    format!("event `{event}` was not taken by this run, or has been answered");
                 return Err(Failure::permanent("unknown-event", message));
             };
             if size > max {
                 return Err(too_large("a reply", size, max));
             }
-            Ok(Record::Replied { operation, event: id, answer })
+            Ok(Record::Replied {
+                operation,
+                event: id,
+                answer,
+            })
         })
     }
 
@@ -213,7 +253,11 @@ impl Durable for GuestSide {
             if size > max {
                 return Err(too_large("a published value", size, max));
             }
-            Ok(Record::Published { operation, key, value })
+            Ok(Record::Published {
+                operation,
+                key,
+                value,
+            })
         })
     }
 }
@@ -248,7 +292,10 @@ impl RunState {
     async fn attempt(&mut self, operation: Operation, options: Options) -> Result<StepState, Stop> {
         let host_lost = std::mem::take(&mut self.host_lost);
         let now = self.shared.now();
-        match self.replay.begin_attempt(operation, options, now, host_lost) {
+        match self
+            .replay
+            .begin_attempt(operation, options, now, host_lost)
+        {
             Begin::Lost { entry, answer } => {
                 self.queue(entry);
                 Ok(match answer {
@@ -262,9 +309,14 @@ impl RunState {
                     self.queue(entry);
                 }
                 self.barrier().await?;
-                self.watch.attempt_begins(super::attempt_timeout(&attempt, self.shared.now()));
+                self.watch
+                    .attempt_begins(super::attempt_timeout(&attempt, self.shared.now()));
                 let key = self.attempt_key(operation);
-                Ok(StepState::Execute(StepAttempt { step: operation, number: attempt.number, key }))
+                Ok(StepState::Execute(StepAttempt {
+                    step: operation,
+                    number: attempt.number,
+                    key,
+                }))
             }
         }
     }
@@ -288,8 +340,17 @@ impl RunState {
         let operation = self.replay.next_operation();
         let name_owned = name.to_owned();
         self.record(match self.check_open().and_then(|()| make(now)) {
-            Ok(opening) => Record::Opened { operation, name: name_owned, opening },
-            Err(failure) => Record::Refused { operation, kind, name: name_owned, failure },
+            Ok(opening) => Record::Opened {
+                operation,
+                name: name_owned,
+                opening,
+            },
+            Err(failure) => Record::Refused {
+                operation,
+                kind,
+                name: name_owned,
+                failure,
+            },
         });
         let asked = self.replay.open(kind, name, digest);
         match self.known(asked)? {
@@ -329,7 +390,10 @@ impl RunState {
     fn check_name(&self, what: &str, name: &str) -> Result<(), Stop> {
         let max = self.shared.config.limits.name_bytes_max;
         if name.is_empty() || name.len() > max {
-            return Err(Stop::Misuse(format!("the name of a {what} has 1 to {max} bytes; this one has {}", name.len())));
+            return Err(Stop::Misuse(format!(
+                "the name of a {what} has 1 to {max} bytes; this one has {}",
+                name.len()
+            )));
         }
         Ok(())
     }
@@ -339,7 +403,9 @@ impl RunState {
         if self.replay.open_operations() < max {
             return Ok(());
         }
-        let message = format!("{max} operations are open, which is the limit; wait for some, or withdraw them");
+        let message = format!(
+            "{max} operations are open, which is the limit; wait for some, or withdraw them"
+        );
         Err(Failure::permanent("open-operations-limit", message))
     }
 
@@ -368,7 +434,9 @@ fn step_state(answer: StepAnswer) -> StepState {
 }
 
 fn check_options(options: Options) -> Result<(), Failure> {
-    options.check().map_err(|error| Failure::permanent("bad-options", error.to_string()))
+    options
+        .check()
+        .map_err(|error| Failure::permanent("bad-options", error.to_string()))
 }
 
 fn check_sleep(span: Duration, max: Duration) -> Result<(), Failure> {
@@ -384,7 +452,10 @@ fn check_sleep(span: Duration, max: Duration) -> Result<(), Failure> {
 }
 
 pub(crate) fn too_large(what: &str, found: usize, max: usize) -> Failure {
-    Failure::permanent("payload-limit", format!("{what} of {found} bytes is over the payload limit of {max} bytes"))
+    let message = format!(
+        "{what} has {found} bytes, and the payload limit is {max}; store large values elsewhere and hand on a reference"
+    );
+    Failure::permanent("payload-limit", message)
 }
 
 /// SHA-256 of a payload, with its kind mixed in: equal bytes of another kind are another input.
@@ -393,5 +464,8 @@ pub(crate) fn input_digest(input: &Payload) -> [u8; 32] {
         Payload::Json(_) => b"json\0",
         Payload::Binary(_) => b"binary\0",
     };
-    Sha256::new_with_prefix(kind).chain_update(input.as_bytes()).finalize().into()
+    Sha256::new_with_prefix(kind)
+        .chain_update(input.as_bytes())
+        .finalize()
+        .into()
 }

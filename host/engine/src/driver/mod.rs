@@ -27,7 +27,7 @@ use stepwell_core::payload::{Failure, Payload};
 use stepwell_core::replay::RunningAttempt;
 use stepwell_core::retry::{AttemptEnd, StepError};
 use stepwell_core::time::Timestamp;
-use stepwell_sandbox::guest::{Completion, Component, Exit, LogLevel, Trap};
+use stepwell_sandbox::guest::{Completion, Component, Exit, LogLevel, Trap, TrapKind};
 use stepwell_store::{Append, Claim, Error, Then};
 use tokio::sync::Mutex;
 
@@ -63,7 +63,9 @@ pub(crate) async fn drive(shared: Arc<Shared>, claim: Claim, signals: Arc<Signal
         match error {
             // Whoever has it now goes on with it.
             Error::LeaseLost { .. } => tracing::debug!(%run, %tenant, "the lease was lost"),
-            error => tracing::error!(%run, %tenant, %error, "the run is left where its journal stands"),
+            error => {
+                tracing::error!(%run, %tenant, %error, "the run is left where its journal stands")
+            }
         }
     }
 }
@@ -95,7 +97,12 @@ async fn component(shared: &Shared, claim: &Claim) -> Result<Arc<dyn Component>,
         .component(&claim.tenant, claim.digest)
         .await
         .map_err(|error| error.to_string())?
-        .ok_or_else(|| format!("component {} is missing; register it again, then resume the run", claim.digest))?;
+        .ok_or_else(|| {
+            format!(
+                "component {} is missing; register it again, then resume the run",
+                claim.digest
+            )
+        })?;
     shared
         .components
         .load(claim.digest, bytes)
@@ -117,7 +124,13 @@ async fn drive_to_end(state: &Arc<Mutex<RunState>>) -> Result<(), Error> {
         let mut guest_side = Arc::clone(state).lock_owned().await;
         let journal = match guest_side.replay.length().0.max(guest_side.claim.next.0) {
             0 => Vec::new(),
-            _ => guest_side.shared.store.journal(guest_side.claim.run).await?,
+            _ => {
+                guest_side
+                    .shared
+                    .store
+                    .journal(guest_side.claim.run)
+                    .await?
+            }
         };
         guest_side.load(journal);
         if let Some(ending) = over_before_it_runs(&guest_side) {
@@ -164,7 +177,10 @@ async fn drive_to_end(state: &Arc<Mutex<RunState>>) -> Result<(), Error> {
 fn over_before_it_runs(state: &RunState) -> Option<Ending> {
     let reason = state.cancelled()?.clone();
     let is_untouched = state.replay.length().0 == 0;
-    let is_over = state.replay.grace_until().is_some_and(|at| at <= state.shared.now());
+    let is_over = state
+        .replay
+        .grace_until()
+        .is_some_and(|at| at <= state.shared.now());
     (is_untouched || is_over).then_some(Ending::Cancelled { reason })
 }
 
@@ -173,8 +189,23 @@ async fn returned(state: &mut RunState, completion: Completion) -> Result<Next, 
         state.halt = Some(Halt::Diverged(diverged));
         return halted(state).await;
     }
+    if state.replay.running_attempt().is_some() {
+        let message = "the workflow returned while the body of a step ran, before finish-step";
+        let trap = Trap {
+            kind: TrapKind::Misuse,
+            message: message.to_owned(),
+            backtrace: String::new(),
+        };
+        return trapped_in(state, &trap).await;
+    }
     let limits = &state.shared.config.limits;
-    let failed = |cause: Failure| Ending::Failed(RunFailure { step: None, cause, backtrace: None });
+    let failed = |cause: Failure| {
+        Ending::Failed(RunFailure {
+            step: None,
+            cause,
+            backtrace: None,
+        })
+    };
     let too_large = |what, payload: &Payload| {
         let (size, max) = (payload.size_bytes(), limits.payload_bytes_max);
         (size > max).then(|| failed(durable::too_large(what, size, max)))
@@ -187,8 +218,17 @@ async fn returned(state: &mut RunState, completion: Completion) -> Result<Next, 
             too_large("the input to continue with", &input).unwrap_or(Ending::ContinuedAsNew(input))
         }
         Completion::Failed(cause) => failed(bounded_failure(cause, limits).1),
-        Completion::StepFailed(StepError { step, attempts, end, cause }) => Ending::Failed(RunFailure {
-            step: Some(StepOrigin { step: state::clip(step, limits.name_bytes_max), attempts, end }),
+        Completion::StepFailed(StepError {
+            step,
+            attempts,
+            end,
+            cause,
+        }) => Ending::Failed(RunFailure {
+            step: Some(StepOrigin {
+                step: state::clip(step, limits.name_bytes_max),
+                attempts,
+                end,
+            }),
             cause: bounded_failure(cause, limits).1,
             backtrace: None,
         }),
@@ -208,7 +248,9 @@ async fn end(state: &mut RunState, ending: Ending) -> Result<Next, Error> {
         state.record(Record::Ended(ending));
         match state.flush(Then::End).await {
             Ok(()) => {
-                let Some(input) = input else { return Ok(Next::Leave) };
+                let Some(input) = input else {
+                    return Ok(Next::Leave);
+                };
                 state.begin_generation(input);
                 return Ok(Next::Replay);
             }
@@ -229,16 +271,40 @@ async fn trapped_in(state: &mut RunState, trap: &Trap) -> Result<Next, Error> {
     let (attempt_end, cause) = trapped(trap);
     if state.replay.running_attempt().is_some() {
         let message = format!("an attempt trapped: {}", trap.message);
-        state.log(LogLevel::Error, message, vec![("backtrace".to_owned(), trap.backtrace.clone())]);
+        state.log(
+            LogLevel::Error,
+            message,
+            vec![("backtrace".to_owned(), trap.backtrace.clone())],
+        );
         return end_attempt(state, attempt_end, cause).await;
     }
+    // Other code than the journal's may trap where that one went on.
+    if let Err(diverged) = state.replay.end() {
+        state.halt = Some(Halt::Diverged(diverged));
+        return halted(state).await;
+    }
     let backtrace = (!trap.backtrace.is_empty()).then(|| trap.backtrace.clone());
-    let cause = Failure { retryable: false, ..cause };
-    end(state, Ending::Failed(RunFailure { step: None, cause, backtrace })).await
+    let cause = Failure {
+        retryable: false,
+        ..cause
+    };
+    end(
+        state,
+        Ending::Failed(RunFailure {
+            step: None,
+            cause,
+            backtrace,
+        }),
+    )
+    .await
 }
 
 /// Ends the attempt whose body was running, and has the run replayed to it.
-async fn end_attempt(state: &mut RunState, attempt_end: AttemptEnd, cause: Failure) -> Result<Next, Error> {
+async fn end_attempt(
+    state: &mut RunState,
+    attempt_end: AttemptEnd,
+    cause: Failure,
+) -> Result<Next, Error> {
     let now = state.shared.now();
     let (entry, _) = state.replay.end_attempt(attempt_end, cause, now, draw());
     state.queue(entry);
@@ -262,7 +328,15 @@ async fn halted(state: &mut RunState) -> Result<Next, Error> {
             Ok(Next::Leave)
         }
         Some(Halt::LimitExceeded(cause)) => {
-            end(state, Ending::Failed(RunFailure { step: None, cause, backtrace: None })).await
+            end(
+                state,
+                Ending::Failed(RunFailure {
+                    step: None,
+                    cause,
+                    backtrace: None,
+                }),
+            )
+            .await
         }
         // Every `Stop::Now` is preceded by a halt.
         None => unreachable!("a guest was stopped for no reason"),
@@ -270,7 +344,10 @@ async fn halted(state: &mut RunState) -> Result<Next, Error> {
 }
 
 fn unreachable_store() -> Error {
-    Error::Unavailable { action: "drive a run", detail: "the host shuts down, and the store cannot be reached".to_owned() }
+    Error::Unavailable {
+        action: "drive a run",
+        detail: "the host shuts down, and the store cannot be reached".to_owned(),
+    }
 }
 
 /// The host could not run the guest: the run stays where its journal says, and is tried again.
@@ -296,23 +373,35 @@ async fn ended_by_watch(state: &mut RunState, expired: Expired) -> Result<Next, 
     match (expired, running) {
         (Expired::Lost, _) => Ok(Next::Leave),
         (Expired::Attempt, Some(attempt)) => {
-            let timeout = attempt_timeout(&attempt, state.shared.now()).max(attempt.options.timeout);
+            let timeout =
+                attempt_timeout(&attempt, state.shared.now()).max(attempt.options.timeout);
             end_attempt(state, AttemptEnd::TimedOut, tasks::timed_out(timeout)).await
         }
         (Expired::Grace, Some(_)) if state.cancel_reason.is_none() => {
-            let cause = Failure::permanent("cancelled", "the run was cancelled, and the grace period passed");
+            let cause = Failure::permanent(
+                "cancelled",
+                "the run was cancelled, and the grace period passed",
+            );
             end_attempt(state, AttemptEnd::Cancelled, cause).await
         }
         (Expired::Grace, _) => {
             let reason = state.cancelled().cloned().unwrap_or_default();
-            state.log(LogLevel::Warn, "the clean-up was stopped: the grace period passed".to_owned(), Vec::new());
+            state.log(
+                LogLevel::Warn,
+                "the clean-up was stopped: the grace period passed".to_owned(),
+                Vec::new(),
+            );
             end(state, Ending::Cancelled { reason }).await
         }
         (Expired::Shutdown, running) => {
+            state.collect_tasks();
             if running.is_some() {
-                let cause = Failure::retryable("host-lost", "the host shut down while the attempt ran");
+                let cause =
+                    Failure::retryable("host-lost", "the host shut down while the attempt ran");
                 let now = state.shared.now();
-                let (entry, _) = state.replay.end_attempt(AttemptEnd::HostLost, cause, now, 0.0);
+                let (entry, _) = state
+                    .replay
+                    .end_attempt(AttemptEnd::HostLost, cause, now, 0.0);
                 state.queue(entry);
             }
             state.flush(Then::Release).await?;
@@ -330,13 +419,22 @@ async fn ended_by_watch(state: &mut RunState, expired: Expired) -> Result<Next, 
 
 /// What a trap says about an attempt.
 fn trapped(trap: &Trap) -> (AttemptEnd, Failure) {
-    let end = if trap.kind.is_limit() { AttemptEnd::LimitExceeded } else { AttemptEnd::Trapped };
-    (end, Failure::retryable(trap.kind.as_str(), trap.message.clone()))
+    let end = if trap.kind.is_limit() {
+        AttemptEnd::LimitExceeded
+    } else {
+        AttemptEnd::Trapped
+    };
+    (
+        end,
+        Failure::retryable(trap.kind.as_str(), trap.message.clone()),
+    )
 }
 
 /// How long an attempt may run: its timeout, or what is left of the deadline of all attempts.
 fn attempt_timeout(attempt: &RunningAttempt, now: Timestamp) -> Duration {
-    let left = attempt.deadline_at.map_or(Duration::MAX, |deadline_at| deadline_at.since(now));
+    let left = attempt
+        .deadline_at
+        .map_or(Duration::MAX, |deadline_at| deadline_at.since(now));
     attempt.options.timeout.min(left)
 }
 
@@ -344,7 +442,10 @@ fn attempt_timeout(attempt: &RunningAttempt, now: Timestamp) -> Duration {
 fn bounded(output: Payload, limits: &Limits) -> Result<Payload, (AttemptEnd, Failure)> {
     let (size, max) = (output.size_bytes(), limits.payload_bytes_max);
     if size > max {
-        return Err((AttemptEnd::LimitExceeded, durable::too_large("the result", size, max)));
+        return Err((
+            AttemptEnd::LimitExceeded,
+            durable::too_large("the result", size, max),
+        ));
     }
     Ok(output)
 }

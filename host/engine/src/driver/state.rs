@@ -83,7 +83,10 @@ struct InFlight {
 
 impl std::fmt::Debug for RunState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunState").field("run", &self.claim.run).field("replay", &self.replay).finish_non_exhaustive()
+        f.debug_struct("RunState")
+            .field("run", &self.claim.run)
+            .field("replay", &self.replay)
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,7 +136,10 @@ impl RunState {
     /// Folds the journal anew, for a guest that starts from its beginning. Everything recorded so
     /// far must be in `entries`.
     pub(crate) fn load(&mut self, entries: Vec<Entry>) {
-        assert!(self.pending.is_empty(), "a guest is replayed from what is durable");
+        assert!(
+            self.pending.is_empty(),
+            "a guest is replayed from what is durable"
+        );
         self.answerable.clear();
         for entry in &entries {
             self.note(&entry.record);
@@ -188,7 +194,8 @@ impl RunState {
         } else if bytes >= limits.journal_bytes_max {
             met("bytes", limits.journal_bytes_max)
         } else {
-            let at_half = entries >= limits.journal_entries_max / 2 || bytes >= limits.journal_bytes_max / 2;
+            let at_half =
+                entries >= limits.journal_entries_max / 2 || bytes >= limits.journal_bytes_max / 2;
             if at_half && !self.warned_half {
                 self.warned_half = true;
                 let message = format!(
@@ -295,7 +302,10 @@ impl RunState {
 
     /// The claim with the journal's length as the store has it now.
     pub(crate) fn stored_claim(&self) -> Claim {
-        Claim { next: self.stored, ..self.claim.clone() }
+        Claim {
+            next: self.stored,
+            ..self.claim.clone()
+        }
     }
 
     pub(crate) fn stop(&mut self, halt: Halt) -> Stop {
@@ -320,7 +330,12 @@ impl RunState {
     pub(crate) async fn look_again(&mut self) -> Result<(), Stop> {
         let mut delay = STORE_DELAY_MIN;
         let inbox = loop {
-            match self.shared.store.inbox(self.claim.run, self.inbox_seen).await {
+            match self
+                .shared
+                .store
+                .inbox(self.claim.run, self.inbox_seen)
+                .await
+            {
                 Ok(inbox) => break inbox,
                 Err(Error::Unavailable { .. }) if !self.signals.is_shutdown() => {
                     tokio::time::sleep(delay).await;
@@ -366,8 +381,14 @@ impl RunState {
         let Some(reason) = self.cancel.take() else {
             return false;
         };
-        let grace_until = self.shared.now().after(self.shared.config.limits.cancel_grace);
-        self.record(Record::CancelDelivered { reason, grace_until });
+        let grace_until = self
+            .shared
+            .now()
+            .after(self.shared.config.limits.cancel_grace);
+        self.record(Record::CancelDelivered {
+            reason,
+            grace_until,
+        });
         self.watch.grace_until(Some(grace_until));
         true
     }
@@ -375,37 +396,69 @@ impl RunState {
     /// Records what from outside answers one of these operations first, if anything does.
     pub(crate) fn record_choice(&mut self, among: &[Operation]) -> bool {
         let mails = self.mailbox.iter().filter_map(|item| match &item.what {
-            InboxMessage::Event { name, .. } => Some(Mail { id: item.id, name, at: item.at }),
+            InboxMessage::Event { name, .. } => Some(Mail {
+                id: item.id,
+                name,
+                at: item.at,
+            }),
             InboxMessage::Cancel { .. } | InboxMessage::Wake => None,
         });
-        let Some(choice) = self.replay.choose(among, self.shared.now(), mails, self.woken_at) else {
+        let Some(choice) = self
+            .replay
+            .choose(among, self.shared.now(), mails, self.woken_at)
+        else {
             return false;
         };
         let record = match choice {
-            Choice::Elapsed(operation) => Record::Slept { operation, wake: Wake::Elapsed },
+            Choice::Elapsed(operation) => Record::Slept {
+                operation,
+                wake: Wake::Elapsed,
+            },
             Choice::Woken(operation) => {
                 self.woken_at = None;
-                Record::Slept { operation, wake: Wake::Woken }
+                Record::Slept {
+                    operation,
+                    wake: Wake::Woken,
+                }
             }
             Choice::TimedOut(operation) => Record::TimedOut { operation },
             Choice::BackoffOver(operation) => Record::BackoffOver { operation },
             Choice::Event(operation, id) => {
-                let index = self.mailbox.iter().position(|item| item.id == id).expect("it was just chosen");
+                let index = self
+                    .mailbox
+                    .iter()
+                    .position(|item| item.id == id)
+                    .expect("it was just chosen");
                 let item = self.mailbox.remove(index).expect("it was just found");
                 let InboxMessage::Event { payload, .. } = item.what else {
                     unreachable!("only events are in the mailbox");
                 };
-                Record::EventTaken { operation, event: EventMessage { id, payload, sent_at: item.at } }
+                Record::EventTaken {
+                    operation,
+                    event: EventMessage {
+                        id,
+                        payload,
+                        sent_at: item.at,
+                    },
+                }
             }
         };
         self.record(record);
         true
     }
 
+    /// When the clock alone next gives the guest, or one of its tasks, something to do.
+    pub(crate) fn due(&self, among: &[Operation]) -> Option<Timestamp> {
+        let has_room = self.tasks.running_count() < self.shared.config.limits.running_tasks_max;
+        // Without room, it is the end of another task that gives one its turn.
+        let tasks = has_room.then(|| self.tasks.waiting()).into_iter().flatten();
+        let task_due = tasks.filter_map(|(operation, _)| self.replay.task(operation)?.retry_at);
+        task_due.chain(self.replay.due(among)).min()
+    }
+
     /// What the run waits for, as the store is to show it.
     pub(crate) fn suspension(&self, among: &[Operation]) -> Suspension {
         let waits = self.replay.waits(among);
-        let task_due = self.tasks.waiting().filter_map(|(operation, _)| self.replay.task(operation)?.retry_at).min();
         let status = if !waits.events.is_empty() || waits.tasks > 0 {
             Status::Waiting
         } else if waits.sleeps > 0 {
@@ -415,7 +468,12 @@ impl RunState {
         };
         Suspension {
             status,
-            due: [self.replay.due(among), task_due, self.replay.grace_until()].into_iter().flatten().min(),
+            // Whoever claims an evicted run when its grace period has passed ends it.
+            due: self
+                .due(among)
+                .into_iter()
+                .chain(self.replay.grace_until())
+                .min(),
             events: waits.events,
             sleeps: waits.sleeps > 0,
             release: false,
@@ -437,7 +495,8 @@ impl RunState {
     /// Records the attempts of tasks that have ended.
     pub(crate) fn collect_tasks(&mut self) {
         for (attempt, outcome) in self.tasks.take_ended() {
-            let outcome = outcome.and_then(|output| super::bounded(output, &self.shared.config.limits));
+            let outcome =
+                outcome.and_then(|output| super::bounded(output, &self.shared.config.limits));
             let now = self.shared.now();
             if let Some(entry) = self.replay.end_task_attempt(attempt, outcome, now, draw()) {
                 self.queue(entry);
@@ -452,8 +511,17 @@ impl RunState {
     /// [`RunState::spawn_tasks`], once that is durable.
     pub(crate) fn start_tasks(&mut self) -> Vec<TaskStart> {
         let now = self.shared.now();
-        let mut room = self.shared.config.limits.running_tasks_max.saturating_sub(self.tasks.running_count());
-        let waiting: Vec<_> = self.tasks.waiting().map(|(operation, task)| (operation, task.options)).collect();
+        let mut room = self
+            .shared
+            .config
+            .limits
+            .running_tasks_max
+            .saturating_sub(self.tasks.running_count());
+        let waiting: Vec<_> = self
+            .tasks
+            .waiting()
+            .map(|(operation, task)| (operation, task.options))
+            .collect();
         let mut starts = Vec::new();
         for (operation, options) in waiting {
             if room == 0 {
@@ -461,7 +529,8 @@ impl RunState {
             }
             // Started by a host that was lost before it ended.
             if let Some(lost) = self.replay.lost_task_attempt(operation, options) {
-                let cause = Failure::retryable("host-lost", "the host stopped while the attempt ran");
+                let cause =
+                    Failure::retryable("host-lost", "the host stopped while the attempt ran");
                 let ended = Err((stepwell_core::retry::AttemptEnd::HostLost, cause));
                 if let Some(entry) = self.replay.end_task_attempt(lost, ended, now, 0.0) {
                     self.queue(entry);
@@ -482,7 +551,21 @@ impl RunState {
         starts
     }
 
-    fn task_start(&self, attempt: stepwell_core::replay::RunningAttempt, now: Timestamp) -> Option<TaskStart> {
+    /// Whether a task waits for nothing but a host.
+    pub(crate) fn has_task_to_start(&self) -> bool {
+        let now = self.shared.now();
+        let mut waiting = self
+            .tasks
+            .waiting()
+            .filter_map(|(operation, _)| self.replay.task(operation));
+        waiting.any(|task| task.retry_at.is_none_or(|at| at <= now))
+    }
+
+    fn task_start(
+        &self,
+        attempt: stepwell_core::replay::RunningAttempt,
+        now: Timestamp,
+    ) -> Option<TaskStart> {
         let task = self.tasks.asked(attempt.operation)?;
         let log = RunLog::of(self);
         Some(TaskStart {
@@ -546,7 +629,9 @@ impl RunState {
     /// How the run ends, given how the guest did: a cancel that was accepted earlier wins.
     pub(crate) fn ending(&self, ending: Ending) -> Ending {
         match self.cancelled() {
-            Some(reason) => Ending::Cancelled { reason: reason.clone() },
+            Some(reason) => Ending::Cancelled {
+                reason: reason.clone(),
+            },
             None => ending,
         }
     }
@@ -561,7 +646,11 @@ pub(crate) struct RunLog {
 
 impl RunLog {
     fn of(state: &RunState) -> Self {
-        Self { shared: Arc::clone(&state.shared), tenant: state.claim.tenant.clone(), run: state.claim.run }
+        Self {
+            shared: Arc::clone(&state.shared),
+            tenant: state.claim.tenant.clone(),
+            run: state.claim.run,
+        }
     }
 }
 
@@ -576,14 +665,24 @@ impl LogSink for RunLog {
         };
         let at = self.shared.now();
         let (tenant, run) = (self.tenant.clone(), self.run);
-        self.shared.logs.write(LogLine { tenant, run, at, level, message, fields });
+        self.shared.logs.write(LogLine {
+            tenant,
+            run,
+            at,
+            level,
+            message,
+            fields,
+        });
     }
 }
 
 /// The start of a text, at most so many bytes, cut between characters.
 pub(crate) fn clip(mut text: String, bytes_max: usize) -> String {
     if text.len() > bytes_max {
-        let end = (0..=bytes_max).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0);
+        let end = (0..=bytes_max)
+            .rev()
+            .find(|index| text.is_char_boundary(*index))
+            .unwrap_or(0);
         text.truncate(end);
     }
     text

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use stepwell_core::id::Operation;
 use stepwell_core::payload::{Failure, Payload};
-use stepwell_core::retry::{AttemptEnd, Options};
 use stepwell_core::replay::RunningAttempt;
+use stepwell_core::retry::{AttemptEnd, Options};
 use stepwell_sandbox::guest::{Component, Exit, LogSink, TaskCall};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
@@ -46,7 +46,13 @@ struct Running {
 impl Default for Tasks {
     fn default() -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        Self { asked: BTreeMap::new(), running: BTreeMap::new(), sender, receiver, ended: Vec::new() }
+        Self {
+            asked: BTreeMap::new(),
+            running: BTreeMap::new(),
+            sender,
+            receiver,
+            ended: Vec::new(),
+        }
     }
 }
 
@@ -73,10 +79,12 @@ impl Tasks {
         self.running.len()
     }
 
-
     /// The tasks that have been asked for and are not running, in order.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Operation, &AskedTask)> {
-        self.asked.iter().filter(|(operation, _)| !self.running.contains_key(operation)).map(|(op, task)| (*op, task))
+        self.asked
+            .iter()
+            .filter(|(operation, _)| !self.running.contains_key(operation))
+            .map(|(op, task)| (*op, task))
     }
 
     pub(crate) fn asked(&self, operation: Operation) -> Option<&AskedTask> {
@@ -94,7 +102,13 @@ impl Tasks {
             // Nobody listens once the run has ended; then the outcome is of no use.
             let _ = sender.send((operation, number, outcome));
         });
-        self.running.insert(operation, Running { attempt, abort: handle.abort_handle() });
+        self.running.insert(
+            operation,
+            Running {
+                attempt,
+                abort: handle.abort_handle(),
+            },
+        );
     }
 
     /// The attempts that have ended since the last call.
@@ -114,7 +128,10 @@ impl Tasks {
 
     fn note(&mut self, (operation, number, outcome): (Operation, u32, TaskOutcome)) {
         // An outcome that was under way when its task was withdrawn is dropped here.
-        if self.running.get(&operation).is_some_and(|running| running.attempt.number == number)
+        if self
+            .running
+            .get(&operation)
+            .is_some_and(|running| running.attempt.number == number)
             && let Some(running) = self.running.remove(&operation)
         {
             self.ended.push((running.attempt, outcome));
@@ -124,7 +141,9 @@ impl Tasks {
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        self.running.values().for_each(|running| running.abort.abort());
+        self.running
+            .values()
+            .for_each(|running| running.abort.abort());
     }
 }
 
@@ -143,20 +162,33 @@ pub(crate) struct TaskStart {
 impl TaskStart {
     async fn run(self) -> TaskOutcome {
         let _slot = self.slots.acquire().await;
-        let exit = tokio::time::timeout(self.timeout, self.component.run_task(self.call, self.log)).await;
+        let exit =
+            tokio::time::timeout(self.timeout, self.component.run_task(self.call, self.log)).await;
         match exit {
             Err(_) => Err((AttemptEnd::TimedOut, timed_out(self.timeout))),
             Ok(Exit::Returned(Ok(output))) => Ok(output),
             Ok(Exit::Returned(Err(failure))) => Err((AttemptEnd::Failed, failure)),
             Ok(Exit::Trapped(trap)) => Err(super::trapped(&trap)),
             // A fault of the host says nothing about the task; the attempt is lost with it.
-            Ok(Exit::Stopped) => Err((AttemptEnd::HostLost, Failure::retryable("host-lost", "the host stopped it"))),
-            Ok(Exit::Fault(message)) => Err((AttemptEnd::HostLost, Failure::retryable("host-fault", message))),
+            Ok(Exit::Stopped) => Err((
+                AttemptEnd::HostLost,
+                Failure::retryable("host-lost", "the host stopped it"),
+            )),
+            Ok(Exit::Fault(message)) => Err((
+                AttemptEnd::HostLost,
+                Failure::retryable("host-fault", message),
+            )),
         }
     }
 }
 
 /// What is said of an attempt that ran too long.
 pub(crate) fn timed_out(timeout: std::time::Duration) -> Failure {
-    Failure::retryable("timed-out", format!("the attempt ran longer than its timeout of {} ms", timeout.as_millis()))
+    Failure::retryable(
+        "timed-out",
+        format!(
+            "the attempt ran longer than its timeout of {} ms",
+            timeout.as_millis()
+        ),
+    )
 }

@@ -43,12 +43,17 @@ struct Deadlines {
 
 impl Watch {
     pub(crate) fn new(signals: Arc<Signals>) -> Self {
-        Self { signals, deadlines: Mutex::default() }
+        Self {
+            signals,
+            deadlines: Mutex::default(),
+        }
     }
 
     fn deadlines(&self) -> std::sync::MutexGuard<'_, Deadlines> {
         // Nothing in here can panic half-way.
-        self.deadlines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.deadlines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A step's body begins, and must end in time. Most steps end long before their timeout, so the
@@ -90,9 +95,9 @@ impl Watch {
             // A body that runs when a cancel arrives is not told of it, but is stopped after the
             // grace period all the same.
             let grace = match (grace, attempt) {
-                (None, Some(_)) if self.signals.is_inbox() => {
-                    cancelled_at(shared, run).await.map(|at| at.after(shared.config.limits.cancel_grace))
-                }
+                (None, Some(_)) if self.signals.is_inbox() => cancelled_at(shared, run)
+                    .await
+                    .map(|at| at.after(shared.config.limits.cancel_grace)),
                 (grace, _) => grace,
             };
             let grace = grace.map(|at| now + at.since(shared.now()).min(FAR));
@@ -124,5 +129,9 @@ const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 /// When a cancel was accepted that the guest has not been told of.
 async fn cancelled_at(shared: &Shared, run: RunId) -> Option<Timestamp> {
     let inbox = shared.store.inbox(run, EventId(0)).await.ok()?;
-    inbox.items.iter().find(|item| matches!(item.what, InboxMessage::Cancel { .. })).map(|item| item.at)
+    inbox
+        .items
+        .iter()
+        .find(|item| matches!(item.what, InboxMessage::Cancel { .. }))
+        .map(|item| item.at)
 }

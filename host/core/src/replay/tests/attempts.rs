@@ -393,7 +393,6 @@ fn every_attempt_of_a_task_is_written_before_it_begins() {
         retry_at: Some(ms(2_100)),
     };
     assert_eq!(replay.task(STEP), Some(waits));
-    assert_eq!(replay.due(&[STEP]), Some(ms(2_100)));
     assert_eq!(ask(&mut replay, "select 0"), "new");
 
     let (started, _) = replay.begin_task_attempt(STEP, options(2), ms(2_100));
