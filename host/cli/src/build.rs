@@ -26,6 +26,7 @@ pub(crate) fn build(terminal: &Terminal, build: &Build) -> anyhow::Result<Exit> 
             manifest.display()
         )
     })?;
+    require_package(&manifest)?;
     require_target(&build.folder)?;
     let component = compile(&build.folder, &manifest)?;
     let bytes = std::fs::read(&component)
@@ -40,6 +41,19 @@ pub(crate) fn build(terminal: &Terminal, build: &Build) -> anyhow::Result<Exit> 
         .with_context(|| format!("{} could not be written", out.display()))?;
     tell(terminal, &out, size, &checked)?;
     Ok(Exit::Ok)
+}
+
+/// Says so before cargo builds a whole workspace for a target that most of it was not made for.
+fn require_package(manifest: &Path) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(manifest)
+        .with_context(|| format!("{} could not be read", manifest.display()))?;
+    if !text.lines().any(|line| line.trim() == "[package]") {
+        bail!(
+            "{} is a workspace and no crate; give the folder of the workflow crate in it",
+            manifest.display()
+        );
+    }
+    Ok(())
 }
 
 /// Says what to install before cargo fails on a missing `core`, which tells nobody anything.

@@ -13,6 +13,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For an answer: longer than the longest wait that a server allows (60 s).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
+/// The same after an upload, which is checked and compiled before it is answered.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
 /// The longest answer: a page of history ends a little over 4 MiB, a run has two payloads.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
@@ -96,7 +99,11 @@ impl Client {
             .agent
             .put(self.url_of(path))
             .header("stepwell-tenant", &self.tenant);
-        self.read(request.content_type("application/wasm").send(bytes))
+        let patient = request
+            .config()
+            .timeout_recv_response(Some(UPLOAD_TIMEOUT))
+            .build();
+        self.read(patient.content_type("application/wasm").send(bytes))
     }
 
     /// A document as its type.
