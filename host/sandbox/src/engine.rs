@@ -66,10 +66,11 @@ fn pools(instances_max: u32, table_elements_max: usize) -> PoolingAllocationConf
     let mut pools = PoolingAllocationConfig::new();
     pools.total_component_instances(instances_max);
     pools.total_stacks(instances_max);
-    // Slots cost address space, and kernel mappings only once they are used.
-    pools.total_core_instances(instances_max.saturating_mul(4).max(CORE_INSTANCES_MAX));
-    pools.total_memories(instances_max.max(MEMORIES_MAX));
-    pools.total_tables(instances_max.saturating_mul(2).max(TABLES_MAX));
+    // For the most that every component may have, so that instances are the one thing that runs
+    // out. Slots cost address space, and kernel mappings only once they are used.
+    pools.total_core_instances(instances_max.saturating_mul(CORE_INSTANCES_MAX));
+    pools.total_memories(instances_max.saturating_mul(MEMORIES_MAX));
+    pools.total_tables(instances_max.saturating_mul(TABLES_MAX));
     pools.max_core_instances_per_component(CORE_INSTANCES_MAX);
     pools.max_memories_per_component(MEMORIES_MAX);
     pools.max_tables_per_component(TABLES_MAX);

@@ -20,7 +20,7 @@ mod instance;
 mod limits;
 mod meter;
 mod sandbox;
-mod scripted;
+pub mod scripted;
 mod symbols;
 mod ticker;
 mod trap;

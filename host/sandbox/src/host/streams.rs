@@ -170,6 +170,13 @@ impl streams::HostOutputStream for Instance {
             return self.write_zeroes_to_console(console, length);
         }
         self.check_may_touch_bodies()?;
+        // The host makes the zeroes before anybody looks at how many they are.
+        let permitted = self.table.get_mut(&stream)?.check_write()?;
+        if length > permitted as u64 {
+            return Err(StreamError::Trap(Halt::misuse(format!(
+                "`write-zeroes` was called with {length} bytes, and check-write permits {permitted}"
+            ))));
+        }
         streams::HostOutputStream::write_zeroes(&mut self.table, stream, length)
     }
 

@@ -8,6 +8,7 @@ mod http;
 mod limits;
 mod protocol;
 mod registration;
+mod scripted;
 mod small;
 mod support;
 mod world;
