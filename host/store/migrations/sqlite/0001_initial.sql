@@ -90,14 +90,14 @@ CREATE TABLE heads (
     updated_at              INTEGER NOT NULL,
     -- Derived from the columns above, for the indexes below.
     claimable               INTEGER NOT NULL,
-    completed               INTEGER NOT NULL
+    phase                   INTEGER NOT NULL  -- 0 open, 1 ended without having completed, 2 completed
 ) STRICT, WITHOUT ROWID;
 
 -- A run in neither state costs these two nothing, so appends of running runs leave them alone.
 CREATE INDEX heads_ready ON heads (ready_since) WHERE claimable = 1 AND ready_since IS NOT NULL;
 CREATE INDEX heads_due ON heads (due) WHERE claimable = 1 AND due IS NOT NULL;
--- Finds open, failed, cancelled and terminated runs among any number of completed ones.
-CREATE INDEX heads_notable ON heads (tenant) WHERE completed = 0;
+-- Finds open runs, and those that failed or were stopped, among any number of completed ones.
+CREATE INDEX heads_notable ON heads (phase, tenant) WHERE phase < 2;
 
 -- The entries of one append in one row, rows in the order of their commit: a commit of many runs
 -- fills whole pages. Each row points back to the one before it in the same journal, and the head

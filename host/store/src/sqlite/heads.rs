@@ -33,7 +33,7 @@ const FIND: &str = concat!("SELECT ", columns!(), " FROM heads WHERE run = ?1");
 const INSERT: &str = concat!(
     "INSERT INTO heads (run, ",
     columns!(),
-    ", claimable, completed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+    ", claimable, phase) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
      ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)"
 );
 /// An append to a run that was running and runs on. It names no column of an index, so that SQLite
@@ -45,7 +45,7 @@ const UPDATE: &str = "UPDATE heads SET tail = ?2, status = ?3, epoch = ?4, host 
     journal_bytes = ?8, due = ?9, ready_since = ?10, paused = ?11, cancel_requested = ?12, host_lost = ?13,
     claims_without_progress = ?14, waits = ?15, sleeps = ?16, inbox_last = ?17, mailbox_events = ?18, wake = ?19,
     stuck_reason = ?20, revision = ?21, updated_at = ?22, claimable = ?23 WHERE run = ?1";
-const COMPLETE: &str = "UPDATE heads SET completed = 1 WHERE run = ?1";
+const END: &str = "UPDATE heads SET phase = ?2 WHERE run = ?1";
 const READY: &str =
     "SELECT ready_since, run FROM heads WHERE claimable = 1 AND ready_since IS NOT NULL
     ORDER BY ready_since, run LIMIT ?1";
@@ -55,10 +55,32 @@ const OVERDUE: &str =
 const DUE: &str =
     "SELECT due, run FROM heads WHERE claimable = 1 AND due IS NOT NULL AND due >= ?1 AND due < ?2
     ORDER BY due, run LIMIT ?3";
-const HELD: &str =
-    "SELECT run FROM heads INDEXED BY heads_notable WHERE completed = 0 AND host IS NOT NULL";
-const NOTABLE: &str = "SELECT run FROM heads INDEXED BY heads_notable
-    WHERE completed = 0 AND tenant = ?1 AND run < ?2 ORDER BY run DESC";
+const HELD: &str = "SELECT run FROM heads INDEXED BY heads_notable WHERE phase < 2 AND phase = 0 AND host IS NOT NULL";
+macro_rules! of_phase {
+    ($phase:literal) => {
+        concat!(
+            "SELECT run FROM heads INDEXED BY heads_notable WHERE phase < 2 AND phase = ",
+            $phase,
+            " AND tenant = ?1 AND run < ?2"
+        )
+    };
+}
+const OPEN: &str = concat!(of_phase!("0"), " ORDER BY run DESC");
+const NOT_COMPLETED: &str = concat!(
+    of_phase!("0"),
+    " UNION ALL ",
+    of_phase!("1"),
+    " ORDER BY run DESC"
+);
+
+/// Which of a tenant's runs are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notable {
+    /// Those that have not ended.
+    Open,
+    /// Also those that ended without having completed.
+    NotCompleted,
+}
 
 pub(super) fn find(rows: &Connection, run: RunId) -> Result<Option<HeadRow>> {
     let mut statement = rows.prepare_cached(FIND)?;
@@ -105,7 +127,7 @@ pub(super) fn insert(rows: &Connection, run: RunId, row: &HeadRow) -> Result<()>
         int(head.revision),
         time(head.updated_at),
         head.is_claimable(),
-        head.status == Status::Completed,
+        phase(head),
     ])?;
     Ok(())
 }
@@ -155,9 +177,9 @@ pub(super) fn update(rows: &Connection, run: RunId, row: &HeadRow) -> Result<()>
         time(head.updated_at),
         head.is_claimable(),
     ])?;
-    if head.status == Status::Completed {
+    if head.status.is_final() {
         // A statement of its own, so that no other update looks at the index of this column.
-        rows.prepare_cached(COMPLETE)?.execute([key(run)])?;
+        rows.prepare_cached(END)?.execute((key(run), phase(head)))?;
     }
     Ok(())
 }
@@ -185,7 +207,7 @@ pub(super) fn due(
     pairs(rows, DUE, (time(from), time(until), int(limit as u64)))
 }
 
-/// Every run that a host holds. Looks at every open run: for when a host is lost.
+/// Every run that a host holds. Looks at every open run, so it is for when a host is lost.
 pub(super) fn held(rows: &Connection) -> Result<Vec<RunId>> {
     let mut statement = rows.prepare_cached(HELD)?;
     let runs = statement
@@ -194,15 +216,18 @@ pub(super) fn held(rows: &Connection) -> Result<Vec<RunId>> {
     Ok(runs)
 }
 
-/// Shows the tenant's runs that have not completed to `visit`, newest first, until it has enough.
-pub(super) fn scan_notable(
+/// Shows the tenant's notable runs to `visit`, newest first, until it has enough.
+pub(super) fn scan(
     rows: &Connection,
     tenant: TenantId,
-    before: Option<RunId>,
+    (notable, before): (Notable, Option<RunId>),
     mut visit: impl FnMut(RunId) -> Result<bool>,
 ) -> Result<()> {
     let before = before.map_or([0xff; 16], key);
-    let mut statement = rows.prepare_cached(NOTABLE)?;
+    let mut statement = rows.prepare_cached(match notable {
+        Notable::Open => OPEN,
+        Notable::NotCompleted => NOT_COMPLETED,
+    })?;
     let mut found = statement.query((tenant.0, before))?;
     while let Some(row) = found.next()? {
         if !visit(row.value(0)?)? {
@@ -210,6 +235,15 @@ pub(super) fn scan_notable(
         }
     }
     Ok(())
+}
+
+/// As in the column of this name.
+fn phase(head: &Head) -> i64 {
+    match head.status {
+        Status::Completed => 2,
+        status if status.is_final() => 1,
+        _ => 0,
+    }
 }
 
 fn pairs(
@@ -283,7 +317,8 @@ mod tests {
             (OVERDUE, "heads_due"),
             (DUE, "heads_due"),
             (HELD, "heads_notable"),
-            (NOTABLE, "heads_notable"),
+            (OPEN, "heads_notable"),
+            (NOT_COMPLETED, "heads_notable"),
         ] {
             let mut statement = rows.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let nulls = vec![rusqlite::types::Null; statement.parameter_count()];

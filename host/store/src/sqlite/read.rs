@@ -6,7 +6,7 @@ use stepwell_core::journal::Entry;
 use stepwell_core::run::Status;
 
 use super::fault::Result;
-use super::heads::HeadRow;
+use super::heads::{HeadRow, Notable};
 use super::{heads, inbox, journal, runs, tenants, versions};
 use crate::inbox::Inbox;
 use crate::run::{RUNS_MAX, Run, RunFilter};
@@ -50,10 +50,17 @@ pub(super) fn runs(rows: &Connection, tenant: &TenantName, filter: &RunFilter) -
         Ok(found.len() < limit)
     };
     // Most runs of a tenant have completed; whoever asks for others is not made to pass them.
-    if filter.statuses.is_empty() || filter.statuses.contains(&Status::Completed) {
+    let asked = &filter.statuses;
+    if asked.is_empty() || asked.contains(&Status::Completed) {
         runs::scan(rows, id, filter.before, &mut visit)?;
     } else {
-        heads::scan_notable(rows, id, filter.before, &mut visit)?;
+        let ended = asked.iter().any(|status| status.is_final());
+        let notable = if ended {
+            Notable::NotCompleted
+        } else {
+            Notable::Open
+        };
+        heads::scan(rows, id, (notable, filter.before), &mut visit)?;
     }
     Ok(found)
 }

@@ -35,9 +35,9 @@ pub(super) struct Thread<'t> {
 
 /// Why the thread looks at what has queued.
 enum Woken {
-    ByCommand,
-    ByLogs,
-    ByClose,
+    Command,
+    Logs,
+    Closed,
 }
 
 impl<'t> Thread<'t> {
@@ -62,13 +62,13 @@ impl<'t> Thread<'t> {
     pub(super) fn run(mut self) {
         loop {
             let woken = self.wait();
-            if let Woken::ByCommand = woken {
+            if let Woken::Command = woken {
                 self.collect();
             }
             if !self.commands.is_empty() || !self.shared.logs.is_empty() {
                 self.commit();
             }
-            if let Woken::ByClose = woken {
+            if let Woken::Closed = woken {
                 return;
             }
         }
@@ -89,7 +89,7 @@ impl<'t> Thread<'t> {
             match wakeup {
                 Ok(Wakeup::Command(command)) => {
                     self.commands.push(command);
-                    return Woken::ByCommand;
+                    return Woken::Command;
                 }
                 Ok(Wakeup::Logs) => {
                     self.logs_due
@@ -97,9 +97,9 @@ impl<'t> Thread<'t> {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.logs_due = None;
-                    return Woken::ByLogs;
+                    return Woken::Logs;
                 }
-                Err(RecvTimeoutError::Disconnected) => return Woken::ByClose,
+                Err(RecvTimeoutError::Disconnected) => return Woken::Closed,
             }
         }
     }
