@@ -786,6 +786,35 @@ async fn a_key_used_twice_is_the_same_run_or_a_conflict() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_does_not_fit_the_schema_starts_nothing() {
+    let world = World::new().await;
+    world.register("guest-steps", "1.0", &[]).await;
+    for (input, message) in [
+        (r#"{"count":"two"}"#, "does not fit the schema"),
+        (r#"{"count":}"#, "is not JSON"),
+        // Text that passes for JSON and stands for no value.
+        (r#"{"count":1,"effect_url":"\ud800"}"#, "is not JSON"),
+    ] {
+        let mut begin = start("steps", None, json!(null));
+        begin.input = stepwell_core::payload::Payload::Json(input.to_owned());
+        let error = world.engine.start(begin).await.unwrap_err().to_string();
+        assert!(error.contains(message), "{input}: {error}");
+    }
+    let none = stepwell_store::RunFilter {
+        limit: 10,
+        ..Default::default()
+    };
+    assert!(
+        world
+            .store()
+            .runs(&tenant(), none)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_journal_at_its_limit_fails_the_run_and_says_so() {
     let mut config = Config::default();
     config.limits.journal_entries_max = 20;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod cli;
+mod crash;
 mod http_api;
 mod in_process;
 mod lifecycle;

@@ -24,12 +24,23 @@ pub fn stepwell() -> PathBuf {
     target_dir().join("release/stepwell")
 }
 
-/// The names of the packages whose code runs as a guest: those below `sample-workflows/` and
-/// `tests/guests/`.
+/// The names of the packages whose code runs as a guest.
 ///
 /// # Errors
 /// If cargo cannot tell.
 pub fn guest_packages() -> Result<Vec<String>> {
+    packages_below(&["/sample-workflows/", "/tests/guests/"])
+}
+
+/// The names of the sample workflows' packages.
+///
+/// # Errors
+/// If cargo cannot tell.
+pub fn sample_packages() -> Result<Vec<String>> {
+    packages_below(&["/sample-workflows/"])
+}
+
+fn packages_below(folders: &[&str]) -> Result<Vec<String>> {
     let output = Command::new("cargo")
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .current_dir(root())
@@ -48,7 +59,7 @@ pub fn guest_packages() -> Result<Vec<String>> {
         .context("cargo metadata has no packages")?;
     let is_guest = |package: &&serde_json::Value| {
         let manifest = package["manifest_path"].as_str().unwrap_or_default();
-        manifest.contains("/sample-workflows/") || manifest.contains("/tests/guests/")
+        folders.iter().any(|folder| manifest.contains(folder))
     };
     Ok(packages
         .iter()

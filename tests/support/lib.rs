@@ -9,5 +9,7 @@ mod host;
 
 pub use client::{Answer, Client};
 pub use effects::{Effect, Effects};
-pub use guests::{build_guests, component, guest_packages, root, stepwell, target_dir};
+pub use guests::{
+    build_guests, component, guest_packages, root, sample_packages, stepwell, target_dir,
+};
 pub use host::Host;

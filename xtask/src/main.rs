@@ -1,10 +1,12 @@
 //! Everything that people and CI run, one command each. No step is in CI that is not here.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
 
 mod cargo;
 mod demo;
-mod effects;
-mod host;
 mod setup;
 
 use std::process::ExitCode;
@@ -36,7 +38,7 @@ fn run() -> Result<()> {
         ["demo"] => demo::demo(),
         ["test"] => cargo::test(),
         ["check"] => cargo::check(),
-        ["guests"] => setup::setup().and_then(|()| cargo::guests()),
+        ["guests"] => setup::setup().and_then(|()| stepwell_tests::build_guests()),
         ["setup"] => setup::setup(),
         [] | ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

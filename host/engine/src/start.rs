@@ -147,7 +147,10 @@ pub(crate) async fn start(
             _ => Error::NoSuchWorkflow { workflow },
         });
     };
-    if let Some(detail) = startable.misfits(&input) {
+    let not_json = |error: serde_json::Error| Error::InputNotJson {
+        detail: error.to_string(),
+    };
+    if let Some(detail) = startable.misfits(&input).map_err(not_json)? {
         return Err(Error::InputUnfit { workflow, detail });
     }
     let run = RunId::from_raw(Uuid::now_v7().as_u128());

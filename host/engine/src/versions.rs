@@ -30,11 +30,15 @@ impl Startable {
     }
 
     /// Where the input does not fit the schema: the first few places.
-    pub(crate) fn misfits(&self, input: &Payload) -> Option<String> {
+    ///
+    /// # Errors
+    /// What the schema cannot be held against: text that no JSON value can be made of, such as half
+    /// of a surrogate pair, or one nested too deeply.
+    pub(crate) fn misfits(&self, input: &Payload) -> Result<Option<String>, serde_json::Error> {
         let (Some(validator), Payload::Json(text)) = (&self.input, input) else {
-            return None;
+            return Ok(None);
         };
-        let value: serde_json::Value = serde_json::from_str(text).ok()?;
+        let value: serde_json::Value = serde_json::from_str(text)?;
         let misfits: Vec<String> = validator
             .iter_errors(&value)
             .take(3)
@@ -43,7 +47,7 @@ impl Startable {
                 path => format!("at {path}: {error}"),
             })
             .collect();
-        (!misfits.is_empty()).then(|| misfits.join("; "))
+        Ok((!misfits.is_empty()).then(|| misfits.join("; ")))
     }
 }
 

@@ -61,6 +61,9 @@ pub struct Suspension {
     pub events: Vec<String>,
     /// Whether a sleep is among what it waits for, so that a wake makes sense.
     pub sleeps: bool,
+    /// Whether tasks of the run go on in this host meanwhile: should it be lost, they are lost with
+    /// it, and the run is ready at once.
+    pub tasks_run: bool,
     /// Whether the host gives the run up.
     pub release: bool,
 }

@@ -231,7 +231,9 @@ impl Head {
                 self.due = suspension.due;
                 self.waits.clone_from(&suspension.events);
                 self.sleeps = suspension.sleeps;
-                if met || (self.cancel_requested && !append.cancel_seen) {
+                let is_met = met || (self.cancel_requested && !append.cancel_seen);
+                // While a host holds the run, nobody asks whether it is ready.
+                if is_met || suspension.tasks_run {
                     self.ready_since = Some(append.at);
                 }
                 if suspension.release {

@@ -476,6 +476,7 @@ impl RunState {
                 .min(),
             events: waits.events,
             sleeps: waits.sleeps > 0,
+            tasks_run: false,
             release: false,
         }
     }

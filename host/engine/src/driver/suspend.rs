@@ -57,6 +57,7 @@ impl Suspended {
             state.flush_or_stop(then).await?;
             return Err(state.stop(Halt::Released));
         }
+        suspension.tasks_run = has_tasks;
         if !state.is_suspended_as(&suspension) {
             state
                 .flush_or_stop(Then::Suspend(suspension.clone()))

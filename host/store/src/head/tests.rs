@@ -53,6 +53,7 @@ fn thens() -> impl Strategy<Value = Then> {
             due: due.map(Timestamp::from_ms),
             events: if waits { vec!["a".to_owned()] } else { Vec::new() },
             sleeps,
+            tasks_run: false,
             release,
         })),
         1 => Just(Then::End),

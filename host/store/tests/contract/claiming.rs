@@ -20,6 +20,7 @@ claims! {
     a_host_is_lost_only_once,
     a_lost_hosts_sleeping_run_is_due_as_before,
     a_lost_hosts_run_with_a_met_wait_is_ready,
+        a_lost_hosts_run_with_tasks_is_ready,
     a_host_that_comes_back_too_late_can_write_nothing,
     claims_without_progress_are_counted_and_progress_ends_the_count,
     released_runs_are_ready_at_once,
@@ -183,6 +184,26 @@ async fn a_lost_hosts_sleeping_run_is_due_as_before(world: World) {
     let found = world.run(7).await;
     assert_eq!((found.status, found.host), (Status::Sleeping, None));
     assert!(!world.claim_one(500).await.claim.host_lost);
+}
+
+async fn a_lost_hosts_run_with_tasks_is_ready(world: World) {
+    world.store.renew_lease(host(2), at(100)).await.unwrap();
+    world.start(7, 10).await;
+    let claim = world
+        .store
+        .claim(host(2), at(20), 10)
+        .await
+        .unwrap()
+        .remove(0);
+    let wait = stepwell_store::Suspension {
+        release: false,
+        tasks_run: true,
+        ..waiting_for(&[])
+    };
+    world.driven(claim).suspend(30, wait).await;
+    assert!(world.claimable(99).await.is_empty());
+    let claim = world.claim_one(100).await.claim;
+    assert_eq!((claim.run, claim.host_lost), (run(7), false));
 }
 
 async fn a_lost_hosts_run_with_a_met_wait_is_ready(world: World) {

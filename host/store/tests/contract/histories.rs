@@ -129,7 +129,7 @@ fn nexts() -> impl Strategy<Value = Next> {
     prop_oneof![
         5 => Just(Next::Run),
         5 => (suspension, prop::option::of(0..60_u64)).prop_map(|((status, events, sleeps, release), due)| {
-            Next::Suspend(Suspension { status, due: None, events, sleeps, release }, due)
+            Next::Suspend(Suspension { status, due: None, events, sleeps, tasks_run: false, release }, due)
         }),
         2 => (0..4_u8).prop_map(Next::End),
         1 => Just(Next::Stick),

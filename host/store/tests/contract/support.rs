@@ -186,6 +186,7 @@ pub(crate) fn waiting_for(events: &[&str]) -> Suspension {
         due: None,
         events: events.iter().map(|name| (*name).to_owned()).collect(),
         sleeps: false,
+        tasks_run: false,
         release: true,
     }
 }
@@ -196,6 +197,7 @@ pub(crate) fn sleeping_until(ms: u64) -> Suspension {
         due: Some(at(ms)),
         events: Vec::new(),
         sleeps: true,
+        tasks_run: false,
         release: true,
     }
 }

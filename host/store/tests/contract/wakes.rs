@@ -32,6 +32,7 @@ async fn a_wake_makes_a_sleeping_run_ready(world: World) {
 async fn a_wake_reaches_a_sleep_that_is_waited_for_beside_an_event(world: World) {
     let both = Suspension {
         sleeps: true,
+        tasks_run: false,
         due: Some(at(500)),
         ..waiting_for(&["paid"])
     };
