@@ -30,7 +30,13 @@ use client::Client;
 use exit::Exit;
 use terminal::Terminal;
 
+/// What the host starts itself with to compile a component; nothing for people.
+const COMPILE_WORKER: &str = "compile-worker";
+
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(COMPILE_WORKER) {
+        return stepwell_sandbox::compile_worker();
+    }
     let arguments = Arguments::parse();
     let terminal = Terminal::new(arguments.global.json);
     match run(&terminal, arguments) {

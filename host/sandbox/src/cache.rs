@@ -23,12 +23,16 @@ use rand::Rng as _;
 use sha2::{Digest as _, Sha256};
 use stepwell_core::id::ComponentDigest;
 use wasmtime::Engine;
-use wasmtime::component::Component;
+
+use crate::code::Code;
 
 /// Begins every file; a change of format changes it.
 const MAGIC: &[u8; 8] = b"stepwel1";
 
 const TAG_BYTES: usize = 32;
+
+/// Before the code.
+const HEAD_BYTES: usize = MAGIC.len() + TAG_BYTES;
 const KEY_BYTES: usize = 32;
 
 /// The file that holds the key.
@@ -115,9 +119,9 @@ impl Cache {
     }
 
     /// The component's compiled code, if it is there and ours. Blocks on the disk.
-    pub(crate) fn load(&self, digest: ComponentDigest, engine: &Engine) -> Option<Component> {
+    pub(crate) fn load(&self, digest: ComponentDigest) -> Option<Code> {
         let path = self.code_path(digest);
-        let file = match fs::read(&path) {
+        let mut file = match fs::read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
@@ -125,31 +129,25 @@ impl Cache {
                 return None;
             }
         };
-        let Some(code) = self.verified(digest, &file) else {
+        if !self.is_ours(digest, &file) {
             tracing::warn!(path = %path.display(), "compiled code is foreign or damaged; compiling again");
             return None;
-        };
-        match deserialize(engine, code) {
-            Ok(component) => Some(component),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "compiled code does not load; compiling again");
-                None
-            }
         }
+        Some(Code::from_cache(file.split_off(HEAD_BYTES)))
     }
 
     /// Keeps a component and its compiled code. Blocks on the disk. A failure is logged, and costs
     /// a compile later.
-    pub(crate) fn keep(&self, digest: ComponentDigest, bytes: &[u8], component: &Component) {
+    pub(crate) fn keep(&self, digest: ComponentDigest, bytes: &[u8], code: &Code) {
         let path = self.code_path(digest);
-        let kept = component
-            .serialize()
-            .map_err(io::Error::other)
-            .and_then(|code| {
-                let tag: [u8; TAG_BYTES] = self.mac(digest, &code).finalize().into_bytes().into();
-                self.replace(&path, &[MAGIC.as_slice(), &tag, &code])?;
-                self.replace(&self.source_path(digest), &[bytes])
-            });
+        let tag: [u8; TAG_BYTES] = self
+            .mac(digest, code.bytes())
+            .finalize()
+            .into_bytes()
+            .into();
+        let kept = self
+            .replace(&path, &[MAGIC.as_slice(), &tag, code.bytes()])
+            .and_then(|()| self.replace(&self.source_path(digest), &[bytes]));
         if let Err(error) = kept {
             tracing::warn!(path = %path.display(), %error, "cannot keep compiled code; it is compiled again after a restart");
         }
@@ -175,11 +173,15 @@ impl Cache {
         self.folder.join(format!("{}.wasm", hexadecimal(digest)))
     }
 
-    /// The code in a file, if the file is ours and whole.
-    fn verified<'a>(&self, digest: ComponentDigest, file: &'a [u8]) -> Option<&'a [u8]> {
-        let (tag, code) = file.strip_prefix(MAGIC)?.split_at_checked(TAG_BYTES)?;
-        self.mac(digest, code).verify_slice(tag).ok()?;
-        Some(code)
+    /// Whether we wrote this file, for this component, with this build of the engine.
+    fn is_ours(&self, digest: ComponentDigest, file: &[u8]) -> bool {
+        let Some((tag, code)) = file
+            .strip_prefix(MAGIC)
+            .and_then(|rest| rest.split_at_checked(TAG_BYTES))
+        else {
+            return false;
+        };
+        self.mac(digest, code).verify_slice(tag).is_ok()
     }
 
     fn mac(&self, digest: ComponentDigest, code: &[u8]) -> Hmac<Sha256> {
@@ -217,16 +219,6 @@ impl Cache {
 
 fn hexadecimal(digest: ComponentDigest) -> String {
     digest.to_string().trim_start_matches("sha256:").to_owned()
-}
-
-fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: `deserialize` must be given bytes that `Component::serialize` gave, unchanged. The
-    // HMAC was verified over these very bytes, under a key that this host alone can read, and the
-    // host signs nothing but what `serialize` gave for an engine of the same build.
-    #[expect(unsafe_code, reason = "the one place that loads compiled code")]
-    unsafe {
-        Component::deserialize(engine, code)
-    }
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

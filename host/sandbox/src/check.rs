@@ -101,6 +101,14 @@ pub enum Rejected {
         "the component does not fit this host: {0}; build it against the contract of version {CONTRACT_VERSION}"
     )]
     Unlinkable(String),
+    /// The compiler took too long over it, or too much.
+    #[error(
+        "the component is too complex: its compile was ended after {limit}; split large functions, or link fewer of them"
+    )]
+    TooComplex {
+        /// What it met.
+        limit: String,
+    },
     /// The compiler gave up on it.
     #[error(
         "the compiler failed on this component; build it with another optimisation level, and report it"

@@ -3,13 +3,15 @@
 //! ```text
 //! check ──► component ──► instance ──► host/* (the imports, in two worlds)
 //!   │           │             └── meter, limits, console (what a guest may use)
-//!   └── cache ──┘ (compiled code)                └── trap, backtrace (how it ended)
+//!   └── compiler, cache (code)                   └── trap, backtrace (how it ended)
 //! ```
 
 mod backtrace;
 mod bindings;
 mod cache;
 mod check;
+mod code;
+mod compiler;
 mod component;
 mod console;
 mod engine;
@@ -26,4 +28,5 @@ mod ticker;
 mod trap;
 
 pub use check::{Checked, Error as CheckError, Rejected};
+pub use compiler::{Worker, compile_worker};
 pub use sandbox::{Config, Error, Sandbox};

@@ -14,6 +14,8 @@ use wasmtime::component::Linker;
 use crate::bindings::WorkflowPre;
 use crate::cache::{self, Cache};
 use crate::check::{self, Checked, Rejected};
+use crate::code::Code;
+use crate::compiler::{self, Failed, Worker};
 use crate::component::{Compiled, Runtime, Source};
 use crate::guest::Component;
 use crate::instance::Instance;
@@ -33,6 +35,10 @@ pub struct Config {
     pub components_max: usize,
     /// Compiles that run at once, each on one core.
     pub compiles_max: usize,
+    /// Compiles in a process of its own, which is ended when it takes too long or too much.
+    /// Without one, a component that was made for it keeps a core busy for hours: only for
+    /// components that are trusted.
+    pub compile_worker: Option<Worker>,
     /// Elements of one table at most, whatever a version's limit says; the pools are laid out for it.
     pub table_elements_max: usize,
     /// How long a guest runs before others have their turn.
@@ -51,6 +57,7 @@ impl Default for Config {
             components_max: 256,
             // Half of the cores stay with the guests.
             compiles_max: (cores / 2).max(1),
+            compile_worker: None,
             table_elements_max: 20_000,
             tick: Duration::from_millis(10),
         }
@@ -94,6 +101,9 @@ pub enum Error {
         #[source]
         reason: Rejected,
     },
+    /// The compiler could not be run.
+    #[error("a component could not be compiled: {0}")]
+    Compiler(String),
     /// No instance could be made.
     #[error("the sandbox cannot make an instance now: {0}; try again")]
     Busy(String),
@@ -107,7 +117,8 @@ struct Inner {
     runtime: Runtime,
     linker: Linker<Instance>,
     cache: Option<Arc<Cache>>,
-    compiles: Semaphore,
+    compiles: Arc<Semaphore>,
+    compile_worker: Option<Worker>,
     components_max: usize,
     components: Mutex<Components>,
 }
@@ -164,7 +175,8 @@ impl Sandbox {
             },
             linker,
             cache,
-            compiles: Semaphore::new(config.compiles_max.max(1)),
+            compiles: Arc::new(Semaphore::new(config.compiles_max.max(1))),
+            compile_worker: config.compile_worker,
             components_max: config.components_max.max(1),
             components: Mutex::default(),
         })))
@@ -226,7 +238,8 @@ impl Sandbox {
         }
         match self.compiled(digest, bytes).await {
             Ok(component) => Ok(component),
-            Err(reason) => Err(Error::Unusable { digest, reason }),
+            Err(check::Error::Host(error)) => Err(error),
+            Err(check::Error::Rejected(reason)) => Err(Error::Unusable { digest, reason }),
         }
     }
 
@@ -235,7 +248,7 @@ impl Sandbox {
         &self,
         digest: ComponentDigest,
         bytes: Arc<[u8]>,
-    ) -> Result<Arc<Compiled>, Rejected> {
+    ) -> Result<Arc<Compiled>, check::Error> {
         let slot = self.slot(digest);
         let made = slot.get_or_try_init(async || match self.load_compiled(digest).await {
             Some(component) => Ok(component),
@@ -251,11 +264,9 @@ impl Sandbox {
     async fn load_compiled(&self, digest: ComponentDigest) -> Option<Arc<Compiled>> {
         let inner = Arc::clone(&self.0);
         blocking(move || {
-            let cache = inner.cache.as_ref()?;
-            let component = cache.load(digest, &inner.runtime.engine)?;
-            inner
-                .link(digest, &component, Source::Cache(Arc::clone(cache)))
-                .ok()
+            let code = inner.cache.as_ref()?.load(digest)?;
+            // Code of another build has another name; but the pools may have been made smaller.
+            inner.link(digest, &code, None).ok()
         })
         .await?
     }
@@ -264,30 +275,32 @@ impl Sandbox {
         &self,
         digest: ComponentDigest,
         bytes: Arc<[u8]>,
-    ) -> Result<Arc<Compiled>, Rejected> {
+    ) -> Result<Arc<Compiled>, check::Error> {
         // Never closed.
-        let _permit = self
-            .0
-            .compiles
-            .acquire()
+        let permit = Arc::clone(&self.0.compiles)
+            .acquire_owned()
             .await
             .map_err(|_| Rejected::CompilerFailed)?;
         let inner = Arc::clone(&self.0);
-        blocking(move || {
-            let component = wasmtime::component::Component::new(&inner.runtime.engine, &bytes)
-                .map_err(|error| Rejected::Invalid(trap::chain(&error)))?;
-            let source = match &inner.cache {
-                Some(cache) => Source::Cache(Arc::clone(cache)),
-                None => Source::Memory(Arc::clone(&bytes)),
+        let compiled = blocking(move || {
+            // Whoever asked may have left; the compile goes on, and so does its claim to a core.
+            let _permit = permit;
+            let code = match compiler::compile(
+                &inner.runtime.engine,
+                inner.compile_worker.as_ref(),
+                &bytes,
+            ) {
+                Ok(code) => code,
+                Err(Failed::Rejected(rejected)) => return Err(rejected.into()),
+                Err(Failed::Host(reason)) => return Err(Error::Compiler(reason).into()),
             };
-            let compiled = inner.link(digest, &component, source)?;
+            let compiled = inner.link(digest, &code, Some(&bytes))?;
             if let Some(cache) = &inner.cache {
-                cache.keep(digest, &bytes, &component);
+                cache.keep(digest, &bytes, &code);
             }
             Ok(compiled)
-        })
-        .await
-        .ok_or(Rejected::CompilerFailed)?
+        });
+        compiled.await.ok_or(Rejected::CompilerFailed)?
     }
 
     fn slot(&self, digest: ComponentDigest) -> Arc<OnceCell<Arc<Compiled>>> {
@@ -304,16 +317,27 @@ impl Sandbox {
 }
 
 impl Inner {
-    /// Ties a component to what it imports, once for all its instances.
+    /// Ties a component to what it imports, once for all its instances. Without its bytes it came
+    /// from the cache, which has them.
     fn link(
         &self,
         digest: ComponentDigest,
-        component: &wasmtime::component::Component,
-        source: Source,
+        code: &Code,
+        bytes: Option<&Arc<[u8]>>,
     ) -> Result<Arc<Compiled>, Rejected> {
+        let component = code
+            .load(&self.runtime.engine)
+            .map_err(|error| Rejected::Invalid(trap::chain(&error)))?;
         let unlinkable = |error: wasmtime::Error| Rejected::Unlinkable(trap::chain(&error));
-        let linked = self.linker.instantiate_pre(component).map_err(unlinkable)?;
+        let linked = self
+            .linker
+            .instantiate_pre(&component)
+            .map_err(unlinkable)?;
         let pre = WorkflowPre::new(linked).map_err(unlinkable)?;
+        let source = match (&self.cache, bytes) {
+            (Some(cache), _) => Source::Cache(Arc::clone(cache)),
+            (None, bytes) => Source::Memory(bytes.cloned().unwrap_or_default()),
+        };
         Ok(Arc::new(Compiled::new(
             digest,
             pre,

@@ -294,6 +294,7 @@ impl From<Rejected> for Problem {
             Rejected::ContractVersion { .. } => "contract-version",
             Rejected::MissingExport { .. } => "missing-export",
             Rejected::Unlinkable(_) => "unlinkable",
+            Rejected::TooComplex { .. } => "too-complex",
             Rejected::CompilerFailed => "compiler-failed",
             Rejected::DescribeTrapped(_) => "describe-trapped",
             Rejected::ManifestTooLarge { .. } => "manifest-too-large",

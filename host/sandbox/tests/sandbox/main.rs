@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test")]
 
 mod cache;
+mod compiler;
 mod ends;
 mod http;
 mod limits;

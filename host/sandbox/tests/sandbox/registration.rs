@@ -272,7 +272,7 @@ async fn more_memory_than_the_limit_from_the_start_is_refused() {
 #[tokio::test]
 async fn a_table_over_its_limit_traps() {
     let grows = Small {
-        fields: "(table $t 1 funcref)",
+        fields: "(table $t 1 funcref)".to_owned(),
         run: "ref.null func i32.const 30000 table.grow $t",
         ..Small::default()
     };

@@ -21,7 +21,7 @@ pub(crate) struct Small {
     /// Imports of the core module.
     pub(crate) imports: &'static str,
     /// Further fields of the core module.
-    pub(crate) fields: &'static str,
+    pub(crate) fields: String,
 }
 
 impl Default for Small {
@@ -30,7 +30,7 @@ impl Default for Small {
             describe: "i32.const 4096",
             run: "unreachable",
             imports: "",
-            fields: "",
+            fields: String::new(),
         }
     }
 }
