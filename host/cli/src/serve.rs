@@ -60,8 +60,9 @@ async fn run(terminal: &Terminal, serve: &Serve) -> anyhow::Result<()> {
 
     let store = open(terminal, serve)?;
     let cache_folder = (serve.store == StoreKind::Sqlite).then(|| serve.data.join("compiled"));
-    let compile_worker = stepwell_sandbox::Worker::this_program(crate::COMPILE_WORKER)
-        .context("this program cannot be found, which compiles components in a process of its own")?;
+    let compile_worker = stepwell_sandbox::Worker::this_program(crate::COMPILE_WORKER).context(
+        "this program cannot be found, which compiles components in a process of its own",
+    )?;
     let sandbox = Sandbox::new(stepwell_sandbox::Config {
         cache_folder,
         compile_worker: Some(compile_worker),
