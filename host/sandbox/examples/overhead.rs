@@ -6,6 +6,8 @@
 //! cargo run --release -p stepwell-sandbox --example overhead -- target/wasm32-wasip2/release/raw_guest.wasm
 //! ```
 //!
+//! Another guest's waiting can be measured too: give its file, the workflow and its input.
+//!
 //! The engine is one that does nothing, so that nothing else is measured. Every figure is the best
 //! of several rounds: what the machine does beside this only ever adds.
 
@@ -38,7 +40,9 @@ const RESIDENT: u32 = 2_000;
 
 #[tokio::main]
 async fn main() {
-    let file = std::env::args().nth(1).expect("the file of the raw guest");
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().expect("the file of the raw guest");
+    let waits = arguments.next().zip(arguments.next());
     let bytes: Arc<[u8]> = std::fs::read(file).unwrap().into();
     let sandbox = Sandbox::new(Config::default()).unwrap();
     let begun = Instant::now();
@@ -53,9 +57,21 @@ async fn main() {
         begun.elapsed().as_secs_f64() * 1e3
     );
 
+    let (workflow, input) = match waits {
+        Some(waits) => waits,
+        None => {
+            calls(&*guest).await;
+            ("nap".to_owned(), String::new())
+        }
+    };
+    resident(&guest, &workflow, &input).await;
+}
+
+/// Starts a guest, and runs steps in it.
+async fn calls(guest: &dyn Component) {
     let start = best(async || {
         for _ in 0..STARTS {
-            run(&*guest, "nothing", "", Engine::default()).await;
+            run(guest, "nothing", "", Engine::default()).await;
         }
     });
     println!(
@@ -64,7 +80,7 @@ async fn main() {
     );
 
     let live =
-        best(async || run(&*guest, "steps", &STEPS.to_string(), Engine::default()).await).await;
+        best(async || run(guest, "steps", &STEPS.to_string(), Engine::default()).await).await;
     println!(
         "live step (step + finish-step)  {:>8.2} us",
         per(live, STEPS)
@@ -74,13 +90,11 @@ async fn main() {
         ..Engine::default()
     };
     let replayed =
-        best(async || run(&*guest, "steps", &STEPS.to_string(), replaying.clone()).await).await;
+        best(async || run(guest, "steps", &STEPS.to_string(), replaying.clone()).await).await;
     println!(
         "replayed step                   {:>8.2} us",
         per(replayed, STEPS)
     );
-
-    resident(&guest).await;
 }
 
 /// The shortest of several rounds.
@@ -99,9 +113,9 @@ fn per(span: Duration, count: u32) -> f64 {
 }
 
 /// Keeps many guests waiting, and then drops them.
-async fn resident(guest: &Arc<dyn Component>) {
+async fn resident(guest: &Arc<dyn Component>, workflow: &str, input: &str) {
     let waiting = Arc::new(AtomicUsize::new(0));
-    let before = resident_bytes();
+    let (all_before, own_before) = (memory_bytes("VmRSS:"), memory_bytes("RssAnon:"));
     let mappings_before = mappings();
     let tasks: Vec<_> = (0..RESIDENT)
         .map(|_| {
@@ -112,16 +126,21 @@ async fn resident(guest: &Arc<dyn Component>) {
                     ..Engine::default()
                 },
             );
-            tokio::spawn(async move { guest.run(activation("nap", ""), Box::new(engine)).await })
+            let activation = activation(workflow, input);
+            tokio::spawn(async move { guest.run(activation, Box::new(engine)).await })
         })
         .collect();
     while waiting.load(Ordering::SeqCst) < RESIDENT as usize {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let bytes = resident_bytes() - before;
+    let each = |bytes: u64| bytes as f64 / 1024.0 / f64::from(RESIDENT);
     println!(
         "resident guest, memory          {:>8.1} KiB",
-        bytes as f64 / 1024.0 / f64::from(RESIDENT)
+        each(memory_bytes("VmRSS:") - all_before)
+    );
+    println!(
+        "                of it its own   {:>8.1} KiB",
+        each(memory_bytes("RssAnon:") - own_before)
     );
     println!(
         "resident guest, kernel mappings {:>8.1}",
@@ -141,12 +160,12 @@ async fn resident(guest: &Arc<dyn Component>) {
     );
 }
 
-/// Memory of this process that is in RAM.
-fn resident_bytes() -> u64 {
+/// Memory of this process that is in RAM: all of it, or what is not shared with a file.
+fn memory_bytes(which: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .find_map(|line| line.strip_prefix(which))
         .unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }

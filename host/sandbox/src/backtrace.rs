@@ -35,7 +35,7 @@ pub(crate) fn frames(backtrace: &WasmBacktrace) -> Vec<Frame> {
 /// Renders frames, with their places in the source as far as the symbols know them.
 pub(crate) fn render(frames: &[Frame], symbols: &Symbols<'_>) -> String {
     let mut shown = Vec::new();
-    let mut folded = fold(frames).into_iter();
+    let mut folded = fold(below_panic(frames)).into_iter();
     for part in folded.by_ref().take(LINES_MAX) {
         match part {
             Part::Frame(frame) => shown.extend(lines(&frame, symbols)),
@@ -48,6 +48,22 @@ pub(crate) fn render(frames: &[Frame], symbols: &Symbols<'_>) -> String {
         shown.push(format!("... {left_out} more"));
     }
     shown.join("\n")
+}
+
+/// Without what Rust itself does to panic, which comes first and hides where it happened.
+fn below_panic(frames: &[Frame]) -> &[Frame] {
+    let panics = |frame: &Frame| {
+        let name = frame.name.as_deref().map(demangled).unwrap_or_default();
+        ["__rustc::", "core::panicking::"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    };
+    let below = frames.iter().rposition(panics).map_or(0, |last| last + 1);
+    if below < frames.len() {
+        &frames[below..]
+    } else {
+        frames
+    }
 }
 
 /// One line for the frame, and one before it for each function inlined into it.
@@ -183,6 +199,15 @@ mod tests {
         let shown = rendered((0..60).map(|number| number.to_string()));
         assert_eq!(shown.lines().count(), LINES_MAX + 1);
         assert_eq!(shown.lines().last(), Some("... 10 more"));
+    }
+
+    #[test]
+    fn what_rust_does_to_panic_is_left_out() {
+        check(
+            "std::process::abort __rustc::rust_panic std::panicking::x core::panicking::panic_fmt a b",
+            "a | b",
+        );
+        check("core::panicking::panic_fmt", "core::panicking::panic_fmt");
     }
 
     #[test]

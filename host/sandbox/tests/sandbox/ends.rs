@@ -6,7 +6,8 @@ use stepwell_core::limits::Limits;
 use stepwell_sandbox::guest::{Completion, Exit, LogLevel, Stop, TrapKind};
 use stepwell_sandbox::{Config, Sandbox};
 
-use crate::support::{Engine, Run, guest_in, raw_guest, task};
+use crate::small::Small;
+use crate::support::{Engine, Run, guest_in, raw_guest, sandbox, task};
 
 #[tokio::test]
 async fn a_panic_tells_its_message_its_place_and_a_symbolised_backtrace() {
@@ -165,4 +166,25 @@ async fn a_sandbox_that_is_dropped_leaves_its_guests_running() {
         .run_task(task("echo"), Box::new(Engine::default()))
         .await;
     assert!(matches!(exit, Exit::Returned(Ok(_))), "{exit:?}");
+}
+
+#[tokio::test]
+async fn debug_sections_that_make_no_sense_cost_a_backtrace_only_its_lines() {
+    let garbage = [".debug_abbrev", ".debug_info", ".debug_line", ".debug_str"]
+        .map(|name| format!(r#"(@custom "{name}" "\20\00\00\00\04\00\ff\ff\ff\ff\ff")"#))
+        .concat();
+    let component = Small {
+        fields: garbage,
+        ..Small::default()
+    }
+    .build();
+    let guest = sandbox()
+        .check(component, &Limits::default())
+        .await
+        .unwrap()
+        .component;
+    match Run::of("w").exit_in(&*guest).await {
+        Exit::Trapped(trap) => assert!(trap.backtrace.contains("(offset 0x"), "{}", trap.backtrace),
+        other => panic!("{other:?}"),
+    }
 }

@@ -121,6 +121,12 @@ async fn hoarding_resources_traps() {
 async fn handing_the_host_more_than_it_should_hold_traps() {
     let trap = Run::of("too-much-at-once").trap().await;
     assert!(trap.message.contains("fuel"), "{}", trap.message);
+    let trap = Run::of("too-many-zeroes").trap().await;
+    assert!(
+        trap.message.contains("1099511627776 bytes"),
+        "{}",
+        trap.message
+    );
     let trap = Run::of("random-much").trap().await;
     assert!(
         trap.message.contains("1048576 random bytes"),

@@ -25,6 +25,7 @@ pub(crate) const WORKFLOWS: &[Workflow] = &[
     ("too-much-at-once", too_much_at_once),
 ];
 
+#[inline(never)]
 pub(crate) fn spin() -> ! {
     let mut number = 0_u64;
     loop {

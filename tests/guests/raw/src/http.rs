@@ -19,6 +19,16 @@ pub(crate) const WORKFLOWS: &[Workflow] = &[
         })
     }),
     ("http-outside", |authority| exchange(authority, &[])),
+    ("too-many-zeroes", |_| {
+        step("call", || {
+            let request = OutgoingRequest::new(Fields::new());
+            let body = request.body().expect("a body");
+            format!(
+                "{:?}",
+                body.write().expect("a stream").write_zeroes(1 << 40)
+            )
+        })
+    }),
     ("response-kept-from-a-step", |authority| {
         let mut kept = None;
         step("call", || {
