@@ -93,7 +93,7 @@ impl Compiled {
                 .await
             {
                 Ok(manifest) => Exit::Returned(manifest),
-                Err(error) => self.ended(&mut store, &error, Phase::Call).await,
+                Err(error) => self.ended(store, &error, Phase::Call).await,
             }
         };
         Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
@@ -123,14 +123,15 @@ impl Compiled {
         });
         match self.pre.instantiate_async(&mut store).await {
             Ok(guest) => Ok((guest, store)),
-            Err(error) => Err(self.ended(&mut store, &error, Phase::Start).await),
+            Err(error) => Err(self.ended(store, &error, Phase::Start).await),
         }
     }
 
-    /// What ended the guest, once its last words are in the log.
+    /// What ended the guest, once its last words are in the log and its instance is free again: a
+    /// backtrace takes longer than others should wait for the place.
     async fn ended<T>(
         &self,
-        store: &mut Store<Instance>,
+        mut store: Store<Instance>,
         error: &wasmtime::Error,
         phase: Phase,
     ) -> Exit<T> {
@@ -148,6 +149,7 @@ impl Compiled {
                 frames,
             } => {
                 instance.flush();
+                drop(store);
                 Exit::Trapped(Trap {
                     kind,
                     message,
@@ -203,7 +205,7 @@ impl Component for Compiled {
                     store.data_mut().flush();
                     Exit::Returned(completion(end, &store.data().limits))
                 }
-                Err(error) => self.ended(&mut store, &error, Phase::Call).await,
+                Err(error) => self.ended(store, &error, Phase::Call).await,
             }
         };
         Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
@@ -240,14 +242,14 @@ impl Component for Compiled {
                         Err(value) => Err(failure(value, limits)),
                     })
                 }
-                Err(error) => self.ended(&mut store, &error, Phase::Call).await,
+                Err(error) => self.ended(store, &error, Phase::Call).await,
             }
         };
         Metered::new(Box::pin(work), meter, &self.runtime.ticker).await
     }
 }
 
-/// What a workflow says about its end, within limits.
+/// What a workflow says about its end, its failures cut to what is kept.
 fn completion(end: exports::Completion, limits: &Limits) -> Completion {
     match end {
         exports::Completion::Done(output) => Completion::Done(payload(output)),

@@ -27,6 +27,7 @@ mod symbols;
 mod ticker;
 mod trap;
 
+pub use cache::Error as CacheError;
 pub use check::{Checked, Error as CheckError, Rejected};
 pub use compiler::{Worker, compile_worker};
 pub use sandbox::{Config, Error, Sandbox};

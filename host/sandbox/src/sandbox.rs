@@ -186,8 +186,8 @@ impl Sandbox {
     /// and kept in memory and in the cache.
     ///
     /// # Errors
-    /// [`check::Error::Rejected`] if something is wrong with it, [`check::Error::Host`] if the
-    /// host could not tell.
+    /// [`CheckError::Rejected`](check::Error::Rejected) if something is wrong with it,
+    /// [`CheckError::Host`](check::Error::Host) if the host could not tell.
     pub async fn check(&self, bytes: Arc<[u8]>, limits: &Limits) -> Result<Checked, check::Error> {
         if bytes.len() > limits.component_bytes_max {
             let (size, limit) = (bytes.len(), limits.component_bytes_max);
