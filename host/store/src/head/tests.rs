@@ -40,20 +40,21 @@ fn messages() -> impl Strategy<Value = Message> {
 }
 
 fn thens() -> impl Strategy<Value = Then> {
-    let suspension = (
+    let flags = (
         any::<bool>(),
         any::<bool>(),
-        prop::option::of(0..99_u64),
+        prop::bool::weighted(0.2),
         any::<bool>(),
     );
+    let suspension = (flags, prop::option::of(0..99_u64));
     prop_oneof![
         3 => Just(Then::Run),
-        4 => suspension.prop_map(|(waits, sleeps, due, release)| Then::Suspend(Suspension {
+        4 => suspension.prop_map(|((waits, sleeps, tasks_run, release), due)| Then::Suspend(Suspension {
             status: if sleeps { Status::Sleeping } else { Status::Waiting },
             due: due.map(Timestamp::from_ms),
             events: if waits { vec!["a".to_owned()] } else { Vec::new() },
             sleeps,
-            tasks_run: false,
+            tasks_run,
             release,
         })),
         1 => Just(Then::End),

@@ -16,6 +16,8 @@ pub(super) struct LogQueue(Mutex<Waiting>);
 struct Waiting {
     lines: Vec<LogLine>,
     bytes: usize,
+    /// Lines were taken and are not durable yet.
+    in_commit: bool,
     /// Since lines last found room.
     dropped: u64,
 }
@@ -51,7 +53,7 @@ impl LogQueue {
         Queued { first }
     }
 
-    /// Takes all that wait.
+    /// Takes all that wait, into a commit that [`Self::committed`] ends.
     pub(super) fn take(&self) -> Vec<LogLine> {
         let mut waiting = self.lock();
         if waiting.dropped > 0 {
@@ -62,11 +64,24 @@ impl LogQueue {
             waiting.dropped = 0;
         }
         waiting.bytes = 0;
+        waiting.in_commit = !waiting.lines.is_empty();
         std::mem::take(&mut waiting.lines)
     }
 
+    /// What was taken is durable, or dropped.
+    pub(super) fn committed(&self) {
+        self.lock().in_commit = false;
+    }
+
+    /// Whether lines wait to be taken.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().lines.is_empty()
+    }
+
+    /// Whether every line that was put is durable, or dropped.
+    pub(super) fn is_settled(&self) -> bool {
+        let waiting = self.lock();
+        waiting.lines.is_empty() && !waiting.in_commit
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -109,7 +124,9 @@ mod tests {
         assert!(queue.put(vec![line("a".to_owned())]).first);
         assert!(!queue.put(vec![line("b".to_owned())]).first);
         assert_eq!(queue.take().len(), 2);
-        assert!(queue.is_empty());
+        assert!(queue.is_empty() && !queue.is_settled());
+        queue.committed();
+        assert!(queue.is_settled());
         assert!(queue.put(vec![line("c".to_owned())]).first);
     }
 

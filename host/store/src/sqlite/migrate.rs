@@ -25,6 +25,8 @@ const MIGRATIONS: &[Migration] = &[Migration {
 /// Marks the file as ours: "SWL1".
 const APPLICATION_ID: i32 = 0x5357_4c31;
 
+const ACTION: &str = "open the database";
+
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 BLOB NOT NULL) STRICT";
 const LIST: &str = "SELECT number, sha256 FROM migrations ORDER BY number";
@@ -34,7 +36,7 @@ const INSERT: &str = "INSERT INTO migrations (number, name, sha256) VALUES (?1, 
 pub(super) fn open(file: &Path) -> Result<Connection, Error> {
     migrated(file, MIGRATIONS).map_err(|problem| match problem {
         Problem::Answer(error) => error,
-        Problem::Sqlite(error) => match from_sqlite("open the database", &error) {
+        Problem::Sqlite(error) => match from_sqlite(ACTION, &error) {
             Error::Damaged { detail, .. } => Error::Damaged {
                 what: file.display().to_string(),
                 detail,
@@ -67,6 +69,18 @@ fn migrated(file: &Path, migrations: &[Migration]) -> Result<Connection, Problem
             format!("it is a database of another program (application id {application:#010x})");
         return Err(Problem::Answer(Error::Damaged {
             what: name(),
+            detail,
+        }));
+    }
+    // Readers never block, and a commit appends to one file and syncs that.
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let detail = format!(
+            "{} is on a file system without shared memory, which its log needs; choose a local disk",
+            name()
+        );
+        return Err(Problem::Answer(Error::Unavailable {
+            action: ACTION,
             detail,
         }));
     }

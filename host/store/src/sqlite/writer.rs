@@ -67,8 +67,6 @@ enum Wakeup {
 /// Settings of the connection that writes.
 pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    // Readers never block, and a commit appends to one file and syncs that.
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     // Every commit is synced: without it, a power cut takes commits that were acknowledged.
     connection.pragma_update(None, "synchronous", "FULL")?;
     // 64 MiB: the heads of some hundred thousand runs that change.
@@ -160,7 +158,7 @@ impl Writer {
 
     /// Returns once all lines that were queued before are durable.
     pub(super) async fn flush_logs(&self) -> std::result::Result<(), Error> {
-        if self.shared.logs.is_empty() {
+        if self.shared.logs.is_settled() {
             return Ok(());
         }
         self.call("write log lines", |_| Ok(())).await

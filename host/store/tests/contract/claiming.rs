@@ -20,7 +20,7 @@ claims! {
     a_host_is_lost_only_once,
     a_lost_hosts_sleeping_run_is_due_as_before,
     a_lost_hosts_run_with_a_met_wait_is_ready,
-        a_lost_hosts_run_with_tasks_is_ready,
+    a_lost_hosts_run_with_tasks_is_ready,
     a_host_that_comes_back_too_late_can_write_nothing,
     claims_without_progress_are_counted_and_progress_ends_the_count,
     released_runs_are_ready_at_once,

@@ -120,16 +120,12 @@ fn kinds() -> impl Strategy<Value = Kind> {
 
 fn nexts() -> impl Strategy<Value = Next> {
     let status = prop::sample::select(vec![Status::Sleeping, Status::Waiting, Status::Retrying]);
-    let suspension = (
-        status,
-        prop::collection::vec(names(), 0..2),
-        any::<bool>(),
-        any::<bool>(),
-    );
+    let flags = (any::<bool>(), prop::bool::weighted(0.2), any::<bool>());
+    let suspension = (status, prop::collection::vec(names(), 0..2), flags);
     prop_oneof![
         5 => Just(Next::Run),
-        5 => (suspension, prop::option::of(0..60_u64)).prop_map(|((status, events, sleeps, release), due)| {
-            Next::Suspend(Suspension { status, due: None, events, sleeps, tasks_run: false, release }, due)
+        5 => (suspension, prop::option::of(0..60_u64)).prop_map(|((status, events, (sleeps, tasks_run, release)), due)| {
+            Next::Suspend(Suspension { status, due: None, events, sleeps, tasks_run, release }, due)
         }),
         2 => (0..4_u8).prop_map(Next::End),
         1 => Just(Next::Stick),

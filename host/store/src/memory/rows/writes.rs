@@ -148,7 +148,9 @@ impl Rows {
                     run.published.insert(key.to_owned(), value);
                 }
                 Effect::TakeEvent { event } => {
-                    run.inbox.remove(&event);
+                    run.inbox.retain(|id, item| {
+                        *id != event || !matches!(item.what, InboxMessage::Event { .. })
+                    });
                     if let Some(event) = run.events.get_mut(&event) {
                         event.taken = true;
                     }

@@ -162,6 +162,7 @@ impl<'t> Thread<'t> {
                 })
             }
         };
+        self.shared.logs.committed();
         self.report(outcome.as_ref().err());
         let behind = self.shared.queued.load(Ordering::Relaxed);
         self.gather
