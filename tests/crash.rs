@@ -6,6 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stepwell_tests::{Client, Effects, Host, component, stepwell};
 
+/// A package, the label it is registered under, and its environment.
+type Registration<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 /// A host with one component registered, and a listener that counts.
 struct Setting {
     host: Host,
@@ -14,7 +17,7 @@ struct Setting {
 }
 
 impl Setting {
-    fn new(packages: &[(&str, &str, &[(&str, &str)])]) -> Self {
+    fn new(packages: &[Registration<'_>]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Builds the guests first, if nobody has.
         component(packages[0].0);
@@ -270,15 +273,13 @@ fn a_run_that_takes_its_host_down_every_time_is_set_aside() {
     assert_eq!(setting.end(&run)["status"], "completed");
 }
 
+/// `STEPWELL_CRASH_SEED=<seed> cargo test --release --test stepwell crash::twenty` repeats it.
 #[test]
 fn twenty_runs_survive_kills_at_random_moments() {
     let seed = std::env::var("STEPWELL_CRASH_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())
         .unwrap_or(20_261_130_u64);
-    println!(
-        "repeat with STEPWELL_CRASH_SEED={seed} cargo test --release --test stepwell crash::twenty"
-    );
     let mut setting = Setting::new(&[("guest-steps", "1.0", &[])]);
     let input = json!({ "count": 10, "sleep_ms_in_step": 20, "max_attempts": 100, "effect_url": setting.effect_url() });
     let runs: Vec<String> = (0..20)

@@ -82,7 +82,7 @@ pub(crate) async fn dispatch(
             match changes.try_recv() {
                 Ok(change) => work.take_in(&shared, Ok(change)),
                 Err(TryRecvError::Lagged(count)) => {
-                    work.take_in(&shared, Err(RecvError::Lagged(count)))
+                    work.take_in(&shared, Err(RecvError::Lagged(count)));
                 }
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }

@@ -64,7 +64,7 @@ pub(crate) async fn drive(shared: Arc<Shared>, claim: Claim, signals: Arc<Signal
             // Whoever has it now goes on with it.
             Error::LeaseLost { .. } => tracing::debug!(%run, %tenant, "the lease was lost"),
             error => {
-                tracing::error!(%run, %tenant, %error, "the run is left where its journal stands")
+                tracing::error!(%run, %tenant, %error, "the run is left where its journal stands");
             }
         }
     }
