@@ -40,7 +40,7 @@ pub struct Claim {
     pub host_lost: bool,
     /// Claims in a row, this one not included, without an entry that is progress.
     pub claims_without_progress: u32,
-    /// Whether an operator holds the run. Only after [`Store::start`]; `claim` skips such runs.
+    /// Whether an operator holds the run. Only after [`Store::start`](crate::Store::start); `claim` skips such runs.
     pub paused: bool,
     /// Everything in the inbox.
     pub inbox: Vec<InboxItem>,

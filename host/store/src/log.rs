@@ -66,7 +66,7 @@ pub struct LogLine {
 /// A log line as kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
-    /// Grows along a run's log; give it to [`Store::logs`] for the lines after it.
+    /// Grows along a run's log; give it to [`Store::logs`](crate::Store::logs) for the lines after it.
     pub number: u64,
     /// The line.
     pub line: LogLine,

@@ -1,7 +1,15 @@
 //! The bare contract, without the SDK: one component with a workflow for each thing that the
 //! sandbox promises or refuses. Inputs and outputs are plain text in JSON payloads, so that there
 //! is nothing to parse.
-
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what a guest prints is what is tested"
+)]
+#![allow(
+    clippy::redundant_closure,
+    reason = "the closure is a frame that a test looks for"
+)]
 #![cfg(target_arch = "wasm32")]
 
 mod bindings;
