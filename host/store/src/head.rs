@@ -167,7 +167,25 @@ impl Head {
         lease
     }
 
-    /// Takes the run from a host that is lost. What it waits for stays as it is; if the guest ran,
+    /// Whether this epoch holds it.
+    pub(crate) fn is_held_under(&self, epoch: Epoch) -> bool {
+        self.host.is_some() && self.epoch == epoch
+    }
+
+    /// Sets the run aside for an operator; nobody holds it.
+    pub(crate) fn stick_at(&mut self, reason: String, at: Timestamp) {
+        self.touch(at);
+        self.stick(reason);
+    }
+
+    fn stick(&mut self, reason: String) {
+        self.run();
+        self.status = Status::Stuck;
+        self.stuck_reason = Some(reason);
+        self.host = None;
+    }
+
+    /// Takes the run from a host that is lost, or that cannot go on with it. What it waits for stays as it is; if the guest ran,
     /// the run is ready at once.
     pub(crate) fn orphan(&mut self, run: RunId, at: Timestamp) -> Option<Change> {
         self.touch(at);
@@ -182,7 +200,7 @@ impl Head {
 
     /// Whether an append may be written.
     pub(crate) fn check(&self, append: &Append) -> Result<(), Error> {
-        if self.host.is_none() || self.epoch != append.epoch || self.next != append.next {
+        if !self.is_held_under(append.epoch) || self.next != append.next {
             return Err(Error::LeaseLost {
                 run: append.run,
                 epoch: append.epoch,
@@ -250,12 +268,7 @@ impl Head {
                 Some(ending) => self.end(ending),
                 None => {}
             },
-            Then::Stick { reason } => {
-                self.run();
-                self.status = Status::Stuck;
-                self.stuck_reason = Some(reason.clone());
-                self.host = None;
-            }
+            Then::Stick { reason } => self.stick(reason.clone()),
             Then::Release => {
                 self.run();
                 self.status = Status::Queued;

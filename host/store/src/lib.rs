@@ -41,7 +41,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::id::{
-    ComponentDigest, EventId, HostId, RunId, Sequence, TenantName, VersionLabel, WorkflowName,
+    ComponentDigest, Epoch, EventId, HostId, RunId, Sequence, TenantName, VersionLabel,
+    WorkflowName,
 };
 use stepwell_core::journal::Entry;
 use stepwell_core::time::Timestamp;
@@ -153,8 +154,18 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Claims runs that are ready and not held: queued, due, or with something in the inbox that
     /// they wait for; also those of a host whose lease has run out by `now`. Not the paused, the
     /// stuck or the finished. Oldest readiness first. A host whose own lease has run out by `now`
-    /// claims nothing.
+    /// claims nothing. A run whose rows are damaged keeps nobody from the others: it is stuck, or
+    /// left where it is if not even that can be written.
     async fn claim(&self, host: HostId, now: Timestamp, limit: usize) -> Result<Vec<Claim>, Error>;
+
+    /// The runs that a host holds, and under which epoch. For that host, to find those that it does
+    /// not drive: claimed in a call whose acknowledgement was lost.
+    async fn held(&self, host: HostId) -> Result<Vec<(RunId, Epoch)>, Error>;
+
+    /// Gives up a run that is held under this epoch, as if its host had been lost. For a host that
+    /// can neither go on with a run nor say in its journal where it stands. Nothing happens if the
+    /// epoch no longer holds it.
+    async fn abandon(&self, run: RunId, epoch: Epoch, at: Timestamp) -> Result<(), Error>;
 
     /// The whole newest journal of a run, in order. For the host that drives it.
     async fn journal(&self, run: RunId) -> Result<Vec<Entry>, Error>;

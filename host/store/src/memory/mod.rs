@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use stepwell_core::id::{
-    ComponentDigest, EventId, HostId, RunId, Sequence, TenantName, VersionLabel, WorkflowName,
+    ComponentDigest, Epoch, EventId, HostId, RunId, Sequence, TenantName, VersionLabel,
+    WorkflowName,
 };
 use stepwell_core::journal::Entry;
 use stepwell_core::time::Timestamp;
@@ -262,6 +263,19 @@ impl Store for MemoryStore {
     async fn claim(&self, host: HostId, now: Timestamp, limit: usize) -> Result<Vec<Claim>, Error> {
         self.write(("claim", "claim runs"), None, |rows, told| {
             Ok(rows.claim(host, now, limit, told))
+        })
+        .await
+    }
+
+    async fn held(&self, host: HostId) -> Result<Vec<(RunId, Epoch)>, Error> {
+        self.read(("held", "look for held runs"), None, |rows| rows.held(host))
+            .await
+    }
+
+    async fn abandon(&self, run: RunId, epoch: Epoch, at: Timestamp) -> Result<(), Error> {
+        self.write(("abandon", "give up a run"), Some(run), |rows, told| {
+            rows.abandon(run, epoch, at, told);
+            Ok(())
         })
         .await
     }

@@ -38,6 +38,18 @@ impl Fault {
         })
     }
 
+    /// The error that says that something is damaged, if that is what this is.
+    pub(super) fn into_damage(self) -> std::result::Result<Error, Self> {
+        match self {
+            Self::Answer(damaged @ Error::Damaged { .. }) => Ok(damaged),
+            Self::Answer(_) => Err(self),
+            Self::Sqlite(error) => match from_sqlite("read a row", &error) {
+                damaged @ Error::Damaged { .. } => Ok(damaged),
+                _ => Err(Self::Sqlite(error)),
+            },
+        }
+    }
+
     /// What the caller is told.
     pub(super) fn into_error(self, action: &'static str) -> Error {
         match self {
@@ -56,6 +68,10 @@ pub(super) fn from_sqlite(action: &'static str, error: &rusqlite::Error) -> Erro
             detail,
         },
         _ => match error {
+            rusqlite::Error::QueryReturnedNoRows => Error::Damaged {
+                what: "the database".to_owned(),
+                detail: "a row is missing that another one names".to_owned(),
+            },
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::InvalidColumnType(..)

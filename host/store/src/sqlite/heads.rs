@@ -56,6 +56,7 @@ const DUE: &str =
     "SELECT due, run FROM heads WHERE claimable = 1 AND due IS NOT NULL AND due >= ?1 AND due < ?2
     ORDER BY due, run LIMIT ?3";
 const HELD: &str = "SELECT run FROM heads INDEXED BY heads_notable WHERE phase < 2 AND phase = 0 AND host IS NOT NULL";
+const HELD_BY: &str = "SELECT run, epoch FROM heads INDEXED BY heads_notable WHERE phase < 2 AND phase = 0 AND host = ?1";
 macro_rules! of_phase {
     ($phase:literal) => {
         concat!(
@@ -216,6 +217,17 @@ pub(super) fn held(rows: &Connection) -> Result<Vec<RunId>> {
     Ok(runs)
 }
 
+/// The runs that this host holds. Looks at every open run, so it is for the sweep.
+pub(super) fn held_by(rows: &Connection, host: HostId) -> Result<Vec<(RunId, Epoch)>> {
+    let mut statement = rows.prepare_cached(HELD_BY)?;
+    let held = statement
+        .query_map([host_key(host)], |row| {
+            Ok((row.value(0)?, Epoch(row.value(1)?)))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(held)
+}
+
 /// Shows the tenant's notable runs to `visit`, newest first, until it has enough.
 pub(super) fn scan(
     rows: &Connection,
@@ -317,6 +329,7 @@ mod tests {
             (OVERDUE, "heads_due"),
             (DUE, "heads_due"),
             (HELD, "heads_notable"),
+            (HELD_BY, "heads_notable"),
             (OPEN, "heads_notable"),
             (NOT_COMPLETED, "heads_notable"),
         ] {

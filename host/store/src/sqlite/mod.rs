@@ -39,7 +39,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::id::{
-    ComponentDigest, EventId, HostId, RunId, Sequence, TenantName, VersionLabel, WorkflowName,
+    ComponentDigest, Epoch, EventId, HostId, RunId, Sequence, TenantName, VersionLabel,
+    WorkflowName,
 };
 use stepwell_core::journal::Entry;
 use stepwell_core::time::Timestamp;
@@ -266,6 +267,22 @@ impl Store for SqliteStore {
         self.writer
             .call("claim runs", move |tx| {
                 write::claim::claim(tx, host, now, limit)
+            })
+            .await
+    }
+
+    async fn held(&self, host: HostId) -> Result<Vec<(RunId, Epoch)>, Error> {
+        self.readers
+            .read("look for held runs", move |snapshot| {
+                heads::held_by(snapshot, host)
+            })
+            .await
+    }
+
+    async fn abandon(&self, run: RunId, epoch: Epoch, at: Timestamp) -> Result<(), Error> {
+        self.writer
+            .call("give up a run", move |tx| {
+                write::leases::abandon(tx, run, epoch, at)
             })
             .await
     }

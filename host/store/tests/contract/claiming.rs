@@ -1,6 +1,6 @@
 //! Claims, leases, and what becomes of a lost host's runs.
 
-use stepwell_core::id::Epoch;
+use stepwell_core::id::{Epoch, HostId};
 use stepwell_core::run::Status;
 use stepwell_store::{Change, Then};
 
@@ -24,6 +24,10 @@ claims! {
     a_host_that_comes_back_too_late_can_write_nothing,
     claims_without_progress_are_counted_and_progress_ends_the_count,
     released_runs_are_ready_at_once,
+    a_host_finds_what_it_holds_and_nothing_else,
+    an_abandoned_run_is_claimed_as_after_a_lost_host,
+    an_abandoned_run_that_slept_is_due_as_before,
+    only_the_epoch_that_holds_a_run_can_abandon_it,
 }
 
 async fn a_claim_raises_the_epoch_and_holds_the_run(world: World) {
@@ -273,4 +277,86 @@ async fn released_runs_are_ready_at_once(world: World) {
     let again = world.claim_one(21).await;
     assert!(!again.claim.host_lost);
     assert_eq!(again.next.0, 1);
+}
+
+async fn a_host_finds_what_it_holds_and_nothing_else(world: World) {
+    world.store.renew_lease(host(2), at(1_000)).await.unwrap();
+    for number in [6, 7, 8, 9] {
+        world
+            .start(number, 10 + u64::try_from(number).unwrap())
+            .await;
+    }
+    world.store.claim(host(1), at(20), 1).await.unwrap();
+    world.store.claim(host(2), at(20), 2).await.unwrap();
+    let held = |host: HostId| {
+        let store = std::sync::Arc::clone(&world.store);
+        async move {
+            let mut held = store.held(host).await.unwrap();
+            held.sort_unstable();
+            held
+        }
+    };
+    assert_eq!(held(host(1)).await, [(run(6), Epoch(1))]);
+    assert_eq!(
+        held(host(2)).await,
+        [(run(7), Epoch(1)), (run(8), Epoch(1))]
+    );
+    assert!(held(host(3)).await.is_empty());
+    world.accepted(7, crate::support::terminate(), 30).await;
+    assert_eq!(held(host(2)).await, [(run(8), Epoch(1))]);
+}
+
+async fn an_abandoned_run_is_claimed_as_after_a_lost_host(world: World) {
+    let mut driven = world.drive(7, 10).await;
+    let mut changes = world.store.changes();
+    world
+        .store
+        .abandon(run(7), driven.epoch, at(20))
+        .await
+        .unwrap();
+    assert_eq!(told(&mut changes), [Change::Ready { run: run(7) }]);
+    assert!(is_lease_lost(
+        driven.try_append(21, vec![step(21, 0)], Then::Run).await
+    ));
+    let again = world.claim_one(22).await;
+    assert_eq!((again.epoch, again.claim.host_lost), (Epoch(2), true));
+    assert_eq!(again.claim.claims_without_progress, 1);
+}
+
+async fn an_abandoned_run_that_slept_is_due_as_before(world: World) {
+    let mut driven = world.drive(7, 10).await;
+    let sleep = stepwell_store::Suspension {
+        release: false,
+        ..sleeping_until(500)
+    };
+    driven.suspend(20, sleep).await;
+    world
+        .store
+        .abandon(run(7), driven.epoch, at(30))
+        .await
+        .unwrap();
+    assert_eq!(world.status(7).await, Status::Sleeping);
+    assert!(world.claimable(499).await.is_empty());
+    assert!(!world.claim_one(500).await.claim.host_lost);
+}
+
+async fn only_the_epoch_that_holds_a_run_can_abandon_it(world: World) {
+    let mut driven = world.drive(7, 10).await;
+    let mut changes = world.store.changes();
+    for epoch in [Epoch(0), Epoch(2)] {
+        world.store.abandon(run(7), epoch, at(20)).await.unwrap();
+    }
+    world
+        .store
+        .abandon(run(99), Epoch(1), at(20))
+        .await
+        .unwrap();
+    driven.append(21, vec![step(21, 0)], Then::Release).await;
+    world
+        .store
+        .abandon(run(7), driven.epoch, at(22))
+        .await
+        .unwrap();
+    assert_eq!(told(&mut changes), [Change::Ready { run: run(7) }]);
+    assert!(!world.claim_one(23).await.claim.host_lost);
 }

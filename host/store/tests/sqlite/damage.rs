@@ -3,9 +3,10 @@
 use std::fs;
 
 use stepwell_core::id::Sequence;
+use stepwell_core::run::Status;
 use stepwell_store::{Error, SqliteStore, Store};
 
-use crate::support::{COMPONENT, acme, digest_of, run};
+use crate::support::{COMPONENT, acme, at, digest_of, host, run};
 use crate::{DATABASE, appended, database, reopened, world};
 
 #[tokio::test]
@@ -124,4 +125,50 @@ async fn a_component_whose_bytes_changed_is_never_handed_out() {
         .component(&acme(), digest_of(COMPONENT))
         .await;
     assert!(matches!(read, Err(Error::Damaged { .. })), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_run_with_damaged_rows_is_set_aside_and_keeps_nobody_from_the_others() {
+    let damages = [
+        (
+            "UPDATE runs SET input = x'ff' WHERE run = ?1",
+            Some(Status::Stuck),
+        ),
+        (
+            "UPDATE runs SET started_at = -1 WHERE run = ?1",
+            Some(Status::Stuck),
+        ),
+        ("DELETE FROM runs WHERE run = ?1", Some(Status::Stuck)),
+        ("UPDATE heads SET waits = x'ff' WHERE run = ?1", None),
+        ("UPDATE heads SET epoch = -1 WHERE run = ?1", None),
+    ];
+    for (damage, shown) in damages {
+        let folder = tempfile::tempdir().unwrap();
+        let before = world(&folder).await;
+        for number in [1, 2] {
+            before.start(number, 10).await;
+        }
+        drop(before);
+        let changed = database(&folder)
+            .execute(damage, [run(1).raw().to_be_bytes()])
+            .unwrap();
+        assert_eq!(changed, 1, "{damage}");
+        let store = reopened(&folder).store;
+        store.renew_lease(host(1), at(1_000_000)).await.unwrap();
+        let claims = store.claim(host(1), at(20), 10).await.unwrap();
+        let claimed: Vec<_> = claims.iter().map(|claim| claim.run).collect();
+        assert_eq!(claimed, [run(2)], "{damage}");
+        if let Some(shown) = shown {
+            // What can be told of it is told: why it is stuck.
+            let head: (String, String) = database(&folder)
+                .query_row(
+                    "SELECT status, stuck_reason FROM heads WHERE run = ?1",
+                    [run(1).raw().to_be_bytes()],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .unwrap();
+            assert_eq!(head.0, shown.as_str(), "{damage}");
+            assert!(head.1.contains("damaged"), "{damage}: {}", head.1);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Hosts, their leases, and what they claim.
 
-use stepwell_core::id::{HostId, RunId};
+use stepwell_core::id::{Epoch, HostId, RunId};
 use stepwell_core::time::Timestamp;
 
 use super::{Rows, RunRows, Told};
@@ -41,6 +41,28 @@ impl Rows {
         }
         self.counts.commits += u64::from(!claims.is_empty());
         claims
+    }
+
+    pub(in crate::memory) fn held(&self, host: HostId) -> Vec<(RunId, Epoch)> {
+        self.runs
+            .iter()
+            .filter(|(_, run)| run.head.host == Some(host))
+            .map(|(id, run)| (*id, run.head.epoch))
+            .collect()
+    }
+
+    pub(in crate::memory) fn abandon(
+        &mut self,
+        id: RunId,
+        epoch: Epoch,
+        at: Timestamp,
+        told: &mut Told,
+    ) {
+        let held = self.runs.get_mut(&id);
+        if let Some(run) = held.filter(|run| run.head.is_held_under(epoch)) {
+            told.touched(id, run.head.orphan(id, at));
+            self.counts.commits += 1;
+        }
     }
 
     /// Takes a run from its host, as another host would that takes it for dead.

@@ -1,5 +1,6 @@
 //! Claims runs for a host.
 
+use rusqlite::Connection;
 use stepwell_core::id::{EventId, HostId, RunId, TenantName};
 use stepwell_core::payload::Payload;
 use stepwell_core::time::Timestamp;
@@ -9,6 +10,7 @@ use crate::claim::Claim;
 use crate::head::{Head, Lease};
 use crate::inbox::InboxItem;
 use crate::sqlite::fault::{Fault, Result};
+use crate::sqlite::tenants::TenantId;
 use crate::sqlite::versions::Pin;
 use crate::sqlite::writer::Tx;
 use crate::sqlite::{heads, hosts, inbox, runs, tenants, versions};
@@ -34,26 +36,53 @@ pub(in crate::sqlite) fn claim(
     }
     let mut claims = Vec::new();
     for run in soonest(heads::claimable(rows, now, limit)?, limit) {
-        let mut row = heads::find(rows, run)?.ok_or_else(|| {
-            Fault::damaged(
-                format!("the head of {run}"),
-                "an index names it, but it is missing",
-            )
-        })?;
-        let lease = row.head.claim(host, now);
-        heads::update(rows, run, &row)?;
-        let stored = runs::load(rows, row.tenant, run)?;
-        let origin = Origin {
-            tenant: tenants::name(rows, row.tenant)?,
-            pin: versions::pinned(rows, stored.version)?,
-            input: stored.input,
-            started_at: stored.started_at,
-        };
-        let items = inbox::list(rows, run, EventId(0))?;
-        claims.push(claimed(run, &row.head, lease, origin, items));
+        match claim_one(rows, host, now, run) {
+            Ok(claim) => claims.extend(claim),
+            // Whatever is wrong with one run keeps nobody from the others.
+            Err(fault) => {
+                let error = fault.into_damage()?;
+                tracing::error!(%run, %error, "not claimed");
+                continue;
+            }
+        }
         tx.touched(run, None);
     }
     Ok(claims)
+}
+
+/// Claims a run; sets it aside instead if what it consists of is damaged. Fails as damaged if not
+/// even its head can be read.
+fn claim_one(rows: &Connection, host: HostId, now: Timestamp, run: RunId) -> Result<Option<Claim>> {
+    let mut row = heads::find(rows, run)?.ok_or_else(|| {
+        Fault::damaged(
+            format!("the head of {run}"),
+            "an index names it, but it is missing",
+        )
+    })?;
+    let claim = match load(rows, run, row.tenant) {
+        Ok((origin, items)) => {
+            let lease = row.head.claim(host, now);
+            Some(claimed(run, &row.head, lease, origin, items))
+        }
+        Err(fault) => {
+            let damage = fault.into_damage()?;
+            row.head.stick_at(damage.to_string(), now);
+            None
+        }
+    };
+    heads::update(rows, run, &row)?;
+    Ok(claim)
+}
+
+fn load(rows: &Connection, run: RunId, tenant: TenantId) -> Result<(Origin, Vec<InboxItem>)> {
+    let stored = runs::load(rows, tenant, run)?;
+    let origin = Origin {
+        tenant: tenants::name(rows, tenant)?,
+        pin: versions::pinned(rows, stored.version)?,
+        input: stored.input,
+        started_at: stored.started_at,
+    };
+    Ok((origin, inbox::list(rows, run, EventId(0))?))
 }
 
 /// Each run once, in the order in which they could have been claimed.

@@ -1,6 +1,7 @@
-//! Takes runs from hosts whose lease has run out.
+//! Takes runs from hosts: those whose lease has run out, and those that cannot go on with a run.
 
 use rusqlite::{Connection, TransactionBehavior};
+use stepwell_core::id::{Epoch, RunId};
 use stepwell_core::time::Timestamp;
 
 use crate::sqlite::fault::Result;
@@ -28,6 +29,23 @@ pub(super) fn expire(tx: &mut Tx<'_>, now: Timestamp) -> Result<()> {
         heads::update(rows, run, &row)?;
         tx.touched(run, change);
     }
+    Ok(())
+}
+
+/// Takes one run from the host that holds it under this epoch, if one does.
+pub(in crate::sqlite) fn abandon(
+    tx: &mut Tx<'_>,
+    run: RunId,
+    epoch: Epoch,
+    at: Timestamp,
+) -> Result<()> {
+    let rows = tx.rows();
+    let Some(mut row) = heads::find(rows, run)?.filter(|row| row.head.is_held_under(epoch)) else {
+        return Ok(());
+    };
+    let change = row.head.orphan(run, at);
+    heads::update(rows, run, &row)?;
+    tx.touched(run, change);
     Ok(())
 }
 
