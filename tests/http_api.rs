@@ -424,6 +424,37 @@ async fn an_event_is_delivered_once_per_key_and_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_its_version_cannot_take_is_refused_and_leaves_nothing_behind() {
+    let api = Api::new().await;
+    api.world.register("approval", "1.0", &[]).await;
+    let run = api.start("approval", r#"{"what":"a laptop"}"#);
+    let path = format!("/v1/runs/{run}/events/decision");
+    for payload in [
+        r#"{"by":"ann"}"#,
+        r#"{"by":"ann","approved":"yes"}"#,
+        "null",
+    ] {
+        let body = format!(r#"{{"payload":{payload},"delivery_key":"d"}}"#);
+        let refused = api.post(&path, &body);
+        let problem = refused.json();
+        assert_eq!(refused.status, 422, "{payload}: {problem}");
+        assert_eq!(problem["type"], json!("urn:stepwell:problem:payload-unfit"));
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("event `decision`"), "{detail}");
+    }
+    // What the version says nothing about is taken, and the refused ones have used up no key.
+    let other = api.post(&format!("/v1/runs/{run}/events/other"), r#"{"payload":1}"#);
+    assert_eq!(other.status, 202);
+    let sent = api.post(
+        &path,
+        r#"{"payload":{"by":"ann","approved":true},"delivery_key":"d"}"#,
+    );
+    assert_eq!((sent.status, &sent.json()["is_new"]), (202, &json!(true)));
+    let ended = api.get(&format!("/v1/runs/{run}/wait")).json();
+    assert_eq!(ended["status"], json!("completed"), "{ended}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_mailbox_answers_429_and_says_when_to_try_again() {
     let limits = Limits {
         mailbox_events_max: 2,

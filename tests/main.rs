@@ -6,3 +6,4 @@ mod crash;
 mod http_api;
 mod in_process;
 mod lifecycle;
+mod simulation;

@@ -1,14 +1,18 @@
 //! Claims runs that are ready, and passes on what others must react to. Driven by notifications
 //! and due times; the sweep is a safety net.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use stepwell_core::id::{Epoch, RunId};
 use stepwell_core::time::Timestamp;
 use stepwell_store::{Change, Claim};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::time::MissedTickBehavior;
 
 use crate::driver;
+use crate::lease;
 use crate::shared::Shared;
 use crate::signals::Signals;
 
@@ -21,8 +25,6 @@ pub(crate) fn drive(shared: &Arc<Shared>, claim: Claim) {
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         let (run, epoch) = (claim.run, claim.epoch);
-        // Leaves also when the driver panics: the run is then claimed anew, and set aside if it
-        // makes no progress.
         let _leave = Leave {
             shared: Arc::clone(&shared),
             run,
@@ -34,8 +36,8 @@ pub(crate) fn drive(shared: &Arc<Shared>, claim: Claim) {
 
 struct Leave {
     shared: Arc<Shared>,
-    run: stepwell_core::id::RunId,
-    epoch: stepwell_core::id::Epoch,
+    run: RunId,
+    epoch: Epoch,
 }
 
 impl Drop for Leave {
@@ -54,6 +56,9 @@ pub(crate) async fn dispatch(
         look: true,
         due: None,
     };
+    let mut sweep = tokio::time::interval(shared.config.sweep);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut strays = HashMap::new();
     loop {
         if work.look && shared.room() > 0 {
             work.look = claim(&shared).await;
@@ -75,7 +80,10 @@ pub(crate) async fn dispatch(
             change = changes.recv() => work.take_in(&shared, change),
             () = until_due => { work.due = None; work.look = true; }
             () = shared.freed.notified(), if work.look => {}
-            () = tokio::time::sleep(shared.config.sweep) => work.look = true,
+            _ = sweep.tick() => {
+                work.look = true;
+                strays = give_up_strays(&shared, &strays).await;
+            }
         }
         // Whatever else has come meanwhile costs no further round.
         loop {
@@ -125,6 +133,7 @@ impl Work {
 
 /// Claims what is ready and there is room for. True if there may be more.
 async fn claim(shared: &Arc<Shared>) -> bool {
+    lease::keep(shared).await;
     let limit = shared.room().min(CLAIM_BATCH);
     match shared.store.claim(shared.host, shared.now(), limit).await {
         Ok(claims) => {
@@ -147,6 +156,34 @@ async fn claim(shared: &Arc<Shared>) -> bool {
     }
 }
 
+/// Gives up runs that this host holds and doesn't drive, as a claim leaves behind whose
+/// acknowledgement was lost: those that were found by the last sweep too, for a run that has just
+/// been claimed is entered a moment later. Returns what this sweep found.
+async fn give_up_strays(shared: &Shared, before: &HashMap<RunId, Epoch>) -> HashMap<RunId, Epoch> {
+    let held = match shared.store.held(shared.host).await {
+        Ok(held) => held,
+        Err(error) => {
+            tracing::error!(%error, "the runs that this host holds were not read; the next sweep looks again");
+            return HashMap::new();
+        }
+    };
+    let mut strays = HashMap::new();
+    for (run, epoch) in held {
+        if shared.drives(run, epoch) {
+            continue;
+        }
+        strays.insert(run, epoch);
+        if before.get(&run) != Some(&epoch) {
+            continue;
+        }
+        tracing::warn!(%run, "held and not driven; it is given up, to be claimed anew");
+        if let Err(error) = shared.store.abandon(run, epoch, shared.now()).await {
+            tracing::error!(%run, %error, "not given up; the next sweep tries again");
+        }
+    }
+    strays
+}
+
 async fn next_due(shared: &Shared) -> Option<Timestamp> {
     match shared
         .store
@@ -157,20 +194,6 @@ async fn next_due(shared: &Shared) -> Option<Timestamp> {
         Err(error) => {
             tracing::error!(%error, "the next due time was not read; the sweep looks again");
             None
-        }
-    }
-}
-
-/// Says that this host lives, for as long as it does.
-pub(crate) async fn renew_lease(shared: Arc<Shared>) {
-    loop {
-        tokio::time::sleep(shared.config.lease / 4).await;
-        if let Err(error) = shared
-            .store
-            .renew_lease(shared.host, shared.now().after(shared.config.lease))
-            .await
-        {
-            tracing::error!(%error, "the lease was not renewed");
         }
     }
 }

@@ -19,9 +19,11 @@ mod components;
 mod config;
 mod dispatch;
 mod driver;
+mod lease;
 mod logs;
 pub mod register;
 mod residency;
+pub mod send;
 mod shared;
 mod signals;
 pub mod start;
@@ -41,6 +43,7 @@ pub use components::Components;
 pub use config::Config;
 
 use clock::Clock;
+use lease::Lease;
 use shared::{Parts, Shared};
 use versions::Versions;
 
@@ -89,15 +92,14 @@ impl Engine {
         let stop_logs = Arc::new(Notify::new());
         let (logs, log_task) = logs::Logs::start(Arc::clone(&store), Arc::clone(&stop_logs));
         let changes = store.changes();
-        store
-            .renew_lease(host, clock.now().after(config.lease))
-            .await?;
+        let lease = Lease::take(host, &*store, &*clock, config.lease).await?;
         let shared = Arc::new(Shared::new(Parts {
             host,
             store,
             components,
             clock,
             config,
+            lease,
             logs,
         }));
         let stop = Arc::new(Notify::new());
@@ -107,7 +109,10 @@ impl Engine {
                 changes,
                 Arc::clone(&stop),
             )),
-            tokio::spawn(dispatch::renew_lease(Arc::clone(&shared))),
+            tokio::spawn({
+                let shared = Arc::clone(&shared);
+                async move { lease::keep_renewing(&shared).await }
+            }),
         ];
         let background = Background {
             stop,
@@ -163,7 +168,24 @@ impl Engine {
         start::start(&self.shared, &self.versions, start).await
     }
 
-    /// Puts a message into a run's inbox, or says why not. Once this returns, no crash loses it.
+    /// Sends an event to a run, or says why not. Once this returns, no crash loses it.
+    ///
+    /// # Errors
+    /// See [`send::Error`]; nothing was stored.
+    pub async fn send(
+        &self,
+        tenant: &TenantName,
+        run: RunId,
+        event: send::Send,
+    ) -> Result<Delivered, send::Error> {
+        match send::check(&self.shared, &self.versions, (tenant, run), event).await? {
+            Some(message) => Ok(self.deliver(tenant, run, message).await?),
+            None => Ok(Delivered::NoSuchRun),
+        }
+    }
+
+    /// Puts a message into a run's inbox, or says why not. An event is taken as it is; what comes
+    /// from outside goes through [`Engine::send`]. Once this returns, no crash loses it.
     ///
     /// # Errors
     /// Only if the store fails.
@@ -173,6 +195,7 @@ impl Engine {
         run: RunId,
         message: Message,
     ) -> Result<Delivered, stepwell_store::Error> {
+        lease::keep(&self.shared).await;
         let is_terminate = matches!(message, Message::Terminate { .. });
         let delivered = self
             .shared

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::clock::Clock;
 use crate::components::Components;
 use crate::config::Config;
+use crate::lease::Lease;
 use crate::logs::Logs;
 use crate::residency::Residency;
 use crate::signals::Signals;
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) components: Arc<dyn Components>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) config: Config,
+    pub(crate) lease: Lease,
     pub(crate) logs: Logs,
     pub(crate) residency: Arc<Residency>,
     pub(crate) task_slots: Arc<Semaphore>,
@@ -41,6 +43,7 @@ pub(crate) struct Parts {
     pub(crate) components: Arc<dyn Components>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) config: Config,
+    pub(crate) lease: Lease,
     pub(crate) logs: Logs,
 }
 
@@ -52,6 +55,7 @@ impl Shared {
             components,
             clock,
             config,
+            lease,
             logs,
         } = parts;
         Self {
@@ -68,6 +72,7 @@ impl Shared {
             components,
             clock,
             config,
+            lease,
             logs,
         }
     }
@@ -111,6 +116,12 @@ impl Shared {
         }
         drop(driven);
         self.freed.notify_one();
+    }
+
+    /// Whether this host drives a run under this epoch.
+    pub(crate) fn drives(&self, run: RunId, epoch: Epoch) -> bool {
+        let driven = self.driven();
+        driven.get(&run).is_some_and(|(known, _)| *known == epoch)
     }
 
     /// The signals of a driven run.

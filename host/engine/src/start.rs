@@ -135,7 +135,7 @@ pub(crate) async fn start(
             }
         })?;
     }
-    let Some(startable) = versions
+    let Some(known) = versions
         .get(&*shared.store, &tenant, &workflow, label.as_ref())
         .await?
     else {
@@ -150,7 +150,7 @@ pub(crate) async fn start(
     let not_json = |error: serde_json::Error| Error::InputNotJson {
         detail: error.to_string(),
     };
-    if let Some(detail) = startable.misfits(&input).map_err(not_json)? {
+    if let Some(detail) = known.input_misfits(&input).map_err(not_json)? {
         return Err(Error::InputUnfit { workflow, detail });
     }
     let run = RunId::from_raw(Uuid::now_v7().as_u128());
@@ -159,8 +159,8 @@ pub(crate) async fn start(
         tenant,
         run,
         workflow,
-        label: startable.version.label.clone(),
-        digest: startable.version.digest,
+        label: known.version.label.clone(),
+        digest: known.version.digest,
         input,
         input_digest,
         idempotency_key,

@@ -1,4 +1,4 @@
-//! The versions that runs are started with, kept at hand with their input schemas compiled.
+//! The versions that runs are started with, kept at hand with their schemas compiled.
 //!
 //! A version never changes once registered; which one is the default does, so the table is emptied
 //! at every registration.
@@ -11,44 +11,80 @@ use stepwell_core::id::{TenantName, VersionLabel, WorkflowName};
 use stepwell_core::payload::Payload;
 use stepwell_store::{Error, Store, Version};
 
-/// A version, ready to start runs with.
+/// A version, and what it takes.
 #[derive(Debug)]
-pub(crate) struct Startable {
+pub(crate) struct Known {
     pub(crate) version: Version,
     input: Option<Validator>,
+    /// By name; those that it says something about.
+    events: HashMap<String, Validator>,
 }
 
-impl Startable {
+impl Known {
     fn new(version: Version) -> Self {
         let manifest: serde_json::Value =
             serde_json::from_str(&version.manifest).unwrap_or_default();
-        // Registration has checked that the schema is one.
-        let input = manifest
-            .get("input_schema")
-            .and_then(|schema| jsonschema::validator_for(schema).ok());
-        Self { version, input }
+        // Registration has checked that the schemas are such; one that says nothing is `null`.
+        let compile = |schema: &serde_json::Value| jsonschema::validator_for(schema).ok();
+        let event = |event: &serde_json::Value| {
+            let name = event.get("name")?.as_str()?.to_owned();
+            Some((name, compile(event.get("schema")?)?))
+        };
+        let events = manifest.get("events").and_then(serde_json::Value::as_array);
+        Self {
+            input: manifest.get("input_schema").and_then(compile),
+            events: events.into_iter().flatten().filter_map(event).collect(),
+            version,
+        }
     }
 
-    /// Where the input does not fit the schema: the first few places.
+    /// Where the input does not fit its schema: the first few places.
     ///
     /// # Errors
-    /// What the schema cannot be held against: text that no JSON value can be made of, such as half
-    /// of a surrogate pair, or one nested too deeply.
-    pub(crate) fn misfits(&self, input: &Payload) -> Result<Option<String>, serde_json::Error> {
-        let (Some(validator), Payload::Json(text)) = (&self.input, input) else {
-            return Ok(None);
-        };
-        let value: serde_json::Value = serde_json::from_str(text)?;
-        let misfits: Vec<String> = validator
-            .iter_errors(&value)
-            .take(3)
-            .map(|error| match error.instance_path().to_string() {
-                path if path.is_empty() => error.to_string(),
-                path => format!("at {path}: {error}"),
-            })
-            .collect();
-        Ok((!misfits.is_empty()).then(|| misfits.join("; ")))
+    /// As [`misfits`].
+    pub(crate) fn input_misfits(
+        &self,
+        input: &Payload,
+    ) -> Result<Option<String>, serde_json::Error> {
+        misfits(self.input.as_ref(), input)
     }
+
+    /// Where an event's payload does not fit its schema. An event that the version says nothing
+    /// about fits.
+    ///
+    /// # Errors
+    /// As [`misfits`].
+    pub(crate) fn event_misfits(
+        &self,
+        name: &str,
+        payload: &Payload,
+    ) -> Result<Option<String>, serde_json::Error> {
+        misfits(self.events.get(name), payload)
+    }
+}
+
+/// The first few places at which a payload does not fit a schema. Binary payloads fit every one.
+///
+/// # Errors
+/// What the schema cannot be held against: text that no JSON value can be made of, such as half of
+/// a surrogate pair, or one nested too deeply.
+fn misfits(
+    schema: Option<&Validator>,
+    payload: &Payload,
+) -> Result<Option<String>, serde_json::Error> {
+    let (Some(validator), Payload::Json(text)) = (schema, payload) else {
+        return Ok(None);
+    };
+    let value: serde_json::Value = serde_json::from_str(text)?;
+    let misfits: Vec<String> = validator
+        .iter_errors(&value)
+        .take(3)
+        .map(|error| match error.instance_path().to_string() {
+            path if path.is_empty() => error.to_string(),
+            path => format!("at {path}: {error}"),
+        })
+        .collect();
+    Ok((!misfits.is_empty()).then(|| misfits.join("; ")))
 }
 
 type Key = (TenantName, WorkflowName, Option<VersionLabel>);
@@ -56,7 +92,7 @@ type Key = (TenantName, WorkflowName, Option<VersionLabel>);
 /// The versions at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
-    known: Mutex<HashMap<Key, Arc<Startable>>>,
+    known: Mutex<HashMap<Key, Arc<Known>>>,
 }
 
 /// Versions at hand, of all tenants together; the table is emptied when it is full.
@@ -69,7 +105,7 @@ impl Versions {
         tenant: &TenantName,
         workflow: &WorkflowName,
         label: Option<&VersionLabel>,
-    ) -> Result<Option<Arc<Startable>>, Error> {
+    ) -> Result<Option<Arc<Known>>, Error> {
         let key = (tenant.clone(), workflow.clone(), label.cloned());
         if let Some(known) = self.known().get(&key) {
             return Ok(Some(Arc::clone(known)));
@@ -77,13 +113,13 @@ impl Versions {
         let Some(version) = store.version(tenant, workflow, label).await? else {
             return Ok(None);
         };
-        let startable = Arc::new(Startable::new(version));
+        let found = Arc::new(Known::new(version));
         let mut known = self.known();
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
-        known.insert(key, Arc::clone(&startable));
-        Ok(Some(startable))
+        known.insert(key, Arc::clone(&found));
+        Ok(Some(found))
     }
 
     /// Something was registered.
@@ -91,7 +127,7 @@ impl Versions {
         self.known().clear();
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Startable>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Known>>> {
         // Nothing in here can panic half-way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -272,7 +272,7 @@ impl Durable for Engine {
         Ok(())
     }
 
-    async fn select(&mut self, _: Vec<Operation>) -> Result<Selected, Stop> {
+    async fn select(&mut self, _: Vec<Operation>, _: u64) -> Result<Selected, Stop> {
         if let Some(waiting) = &self.waiting {
             waiting.fetch_add(1, Ordering::SeqCst);
         }

@@ -123,8 +123,13 @@ pub trait Durable: LogSink {
     /// Withdraws an operation that has not been answered.
     fn withdraw(&mut self, operation: Operation) -> Result<(), Stop>;
 
-    /// The operation that was answered first.
-    async fn select(&mut self, among: Vec<Operation>) -> Result<Selected, Stop>;
+    /// The operation that was answered first. `resident_bytes` is about what the instance costs in
+    /// memory while it waits.
+    async fn select(
+        &mut self,
+        among: Vec<Operation>,
+        resident_bytes: u64,
+    ) -> Result<Selected, Stop>;
 
     /// Answers the sender of an event. The id is the guest's text, unchecked.
     fn reply(

@@ -84,6 +84,9 @@ pub struct Effect {
     pub attempt: u32,
 }
 
+/// As if it were a small real guest.
+const RESIDENT_BYTES: u64 = 64 * 1024;
+
 /// Why a workflow is not played on.
 enum Halted {
     Stop(Stop),
@@ -183,7 +186,7 @@ impl Scripted {
                     }
                 }
             };
-            match durable.select(vec![backoff]).await? {
+            match durable.select(vec![backoff], RESIDENT_BYTES).await? {
                 Selected::Answered(..) => {}
                 Selected::Cancelled(_) => return Err(Halted::Cancelled),
             }
@@ -205,7 +208,7 @@ async fn together(waits: &[Wait], durable: &mut dyn Durable) -> Result<(), Halte
         open.push(asked.map_err(Halted::Failed)?);
     }
     while !open.is_empty() {
-        match durable.select(open.clone()).await? {
+        match durable.select(open.clone(), RESIDENT_BYTES).await? {
             Selected::Cancelled(_) => return Err(Halted::Cancelled),
             Selected::Answered(operation, outcome) => {
                 open.retain(|other| *other != operation);

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use stepwell_core::id::RunId;
 use stepwell_core::run::{Status, Verb};
-use stepwell_engine::{register, start};
+use stepwell_engine::{register, send, start};
 use stepwell_sandbox::Rejected;
 
 use crate::wire;
@@ -54,6 +54,8 @@ pub(crate) enum Kind {
     NoSuchVersion,
     /// The input is not what the workflow takes.
     InputUnfit,
+    /// An event's payload is not what the run's version takes.
+    PayloadUnfit,
     /// An idempotency key that stands for something else.
     KeyConflict,
     /// A version label that stands for something else.
@@ -85,7 +87,9 @@ impl Kind {
             | Self::NoSuchEvent
             | Self::NoSuchWorkflow
             | Self::NoSuchVersion => StatusCode::NOT_FOUND,
-            Self::InputUnfit | Self::ComponentRejected => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::InputUnfit | Self::PayloadUnfit | Self::ComponentRejected => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Self::KeyConflict | Self::VersionConflict | Self::Refused => StatusCode::CONFLICT,
             Self::MailboxFull | Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -112,6 +116,7 @@ impl Kind {
             Self::NoSuchWorkflow => ("no-such-workflow", "There is no such workflow"),
             Self::NoSuchVersion => ("no-such-version", "There is no such version"),
             Self::InputUnfit => ("input-unfit", "The input is not what the workflow takes"),
+            Self::PayloadUnfit => ("payload-unfit", "The payload is not what the event takes"),
             Self::KeyConflict => ("key-conflict", "The idempotency key stands for another run"),
             Self::VersionConflict => (
                 "version-conflict",
@@ -252,6 +257,21 @@ impl From<start::Error> for Problem {
             Error::KeyConflict { run, .. } => {
                 Self::new(Kind::KeyConflict, detail).with("run", run.to_string())
             }
+            Error::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<send::Error> for Problem {
+    fn from(error: send::Error) -> Self {
+        use send::Error;
+        let detail = error.to_string();
+        match error {
+            Error::PayloadTooLarge { found, max } => Self::new(Kind::TooLarge, detail)
+                .with("found_bytes", found)
+                .with("limit_bytes", max),
+            Error::PayloadUnfit { .. } => Self::new(Kind::PayloadUnfit, detail),
+            Error::Key { .. } => Self::new(Kind::BadRequest, detail),
             Error::Store(error) => error.into(),
         }
     }

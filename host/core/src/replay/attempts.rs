@@ -6,6 +6,8 @@
 //! which saves a commit for each step that succeeds: an earlier attempt that may have been under
 //! way when a host died is taken as lost.
 
+use std::time::Duration;
+
 use super::Replay;
 use super::answer::AttemptAnswer;
 use super::known::{Known, Waits};
@@ -26,6 +28,41 @@ pub struct RunningAttempt {
     pub options: Options,
     /// When all attempts must be over.
     pub deadline_at: Option<Timestamp>,
+}
+
+/// How long an attempt may run, and what bounds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowance {
+    /// The timeout of one attempt.
+    OfTimeout(Duration),
+    /// What was left of the deadline for all attempts.
+    OfDeadline(Duration),
+}
+
+impl Allowance {
+    /// How long the attempt may run.
+    pub fn span(self) -> Duration {
+        match self {
+            Self::OfTimeout(span) | Self::OfDeadline(span) => span,
+        }
+    }
+
+    /// What is said of an attempt that ran longer.
+    pub fn exceeded(self) -> Failure {
+        let message = match self {
+            Self::OfTimeout(span) => {
+                format!(
+                    "the attempt ran longer than its timeout of {} ms",
+                    span.as_millis()
+                )
+            }
+            Self::OfDeadline(span) => format!(
+                "the attempt was stopped after {} ms by the deadline for all attempts",
+                span.as_millis()
+            ),
+        };
+        Failure::retryable("timed-out", message)
+    }
 }
 
 /// Whether an attempt may begin.
@@ -120,15 +157,8 @@ impl Replay {
             let (entry, answer) = self.end_attempt(AttemptEnd::HostLost, cause, now, 0.0);
             return Begin::Lost { entry, answer };
         }
-        if deadline_at.is_some_and(|deadline_at| now >= deadline_at) {
-            let message =
-                format!("the deadline for all attempts passed before attempt {number} began");
-            let error = StepError {
-                step: self.open_name(operation),
-                attempts: number - 1,
-                end: AttemptEnd::TimedOut,
-                cause: Failure::retryable("deadline-passed", message),
-            };
+        if attempt.is_overdue(now) {
+            let error = attempt.overdue(self.open_name(operation));
             let entry = self.fail_step(operation, error.clone(), now);
             return Begin::Lost {
                 entry,
@@ -219,7 +249,8 @@ impl Replay {
         })
     }
 
-    /// Begins the next attempt of a task. The entry must be durable before the task runs.
+    /// Begins the next attempt of a task, unless the deadline for all of them has passed: then the
+    /// task has failed, and there is no attempt. The entry must be durable before the task runs.
     ///
     /// # Panics
     /// If [`Replay::task`] does not know the task as open, or an attempt of it has started.
@@ -228,17 +259,24 @@ impl Replay {
         operation: Operation,
         options: Options,
         now: Timestamp,
-    ) -> (Entry, RunningAttempt) {
+    ) -> (Entry, Option<RunningAttempt>) {
         let known = self.open_task(operation).expect("the task is open");
         assert!(!known.is_started(), "one attempt of a task at a time");
         let attempt = next_attempt(known, operation, options, now);
+        if attempt.is_overdue(now) {
+            let error = attempt.overdue(known.name.clone());
+            return (
+                self.record(Record::TaskFailed { operation, error }, now),
+                None,
+            );
+        }
         let record = Record::AttemptStarted {
             operation,
             name: known.name.clone(),
             number: attempt.number,
             deadline_at: attempt.deadline_at,
         };
-        (self.record(record, now), attempt)
+        (self.record(record, now), Some(attempt))
     }
 
     /// Ends an attempt of a task: it has its result, another attempt follows, or it has failed.
@@ -321,6 +359,34 @@ enum Follows {
 }
 
 impl RunningAttempt {
+    /// Whether the deadline for all attempts has passed before this one began.
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        self.deadline_at
+            .is_some_and(|deadline_at| now >= deadline_at)
+    }
+
+    /// What is said of a step or task of this name whose next attempt, this one, is not to begin.
+    fn overdue(&self, step: String) -> StepError {
+        let number = self.number;
+        let message = format!("the deadline for all attempts passed before attempt {number} began");
+        StepError {
+            step,
+            attempts: number - 1,
+            end: AttemptEnd::TimedOut,
+            cause: Failure::retryable("deadline-passed", message),
+        }
+    }
+
+    /// How long it may run: its timeout, or what is left of the deadline for all attempts.
+    pub fn allowance(&self, now: Timestamp) -> Allowance {
+        let timeout = self.options.timeout;
+        let left = self.deadline_at.map(|deadline_at| deadline_at.since(now));
+        match left {
+            Some(left) if left < timeout => Allowance::OfDeadline(left),
+            _ => Allowance::OfTimeout(timeout),
+        }
+    }
+
     fn fail(
         self,
         name: String,

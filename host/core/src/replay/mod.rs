@@ -34,7 +34,7 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 
 pub use answer::{Ask, AttemptAnswer, Diverged, Error, Found, SelectAnswer, StepAnswer, StepAsk};
-pub use attempts::{Begin, RunningAttempt, TaskProgress};
+pub use attempts::{Allowance, Begin, RunningAttempt, TaskProgress};
 pub use outside::{Choice, Mail, WaitSummary};
 
 use crate::id::{Operation, Sequence};

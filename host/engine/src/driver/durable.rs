@@ -19,6 +19,7 @@ use stepwell_store::Then;
 use tokio::sync::OwnedMutexGuard;
 
 use super::state::{Halt, RunState, draw};
+use super::suspend::Suspended;
 use super::tasks::AskedTask;
 
 /// Holds the run's state for as long as the guest's instance lives.
@@ -185,7 +186,11 @@ impl Durable for GuestSide {
         Ok(())
     }
 
-    async fn select(&mut self, among: Vec<Operation>) -> Result<Selected, Stop> {
+    async fn select(
+        &mut self,
+        among: Vec<Operation>,
+        resident_bytes: u64,
+    ) -> Result<Selected, Stop> {
         let state = &mut *self.state;
         let asked = state.replay.select(&among);
         if let Ask::Recorded(answer) = state.known(asked)? {
@@ -193,7 +198,7 @@ impl Durable for GuestSide {
         }
         // Whoever waits had no attempt under way.
         state.host_lost = false;
-        let mut suspended = super::suspend::Suspended::default();
+        let mut suspended = Suspended::new(resident_bytes);
         loop {
             state.look().await?;
             state.collect_tasks();
@@ -310,7 +315,7 @@ impl RunState {
                 }
                 self.barrier().await?;
                 self.watch
-                    .attempt_begins(super::attempt_timeout(&attempt, self.shared.now()));
+                    .attempt_begins(attempt.allowance(self.shared.now()));
                 let key = self.attempt_key(operation);
                 Ok(StepState::Execute(StepAttempt {
                     step: operation,

@@ -6,27 +6,28 @@
 //!        ▼                                                              │ trap or timeout in a step,
 //!   load journal ──► Component::run ──► exit, or ended by the watch ────┤ fault of the host
 //!                                              │                        │
-//!                     released, lost ◄─────────┼──► diverged: stuck     │
+//!                 released, given up ◄─────────┼──► diverged: stuck     │
 //!                                              ▼                        │
 //!                                    ended: completed, failed, …        │
 //!                                              └── continued as new ────┘
 //! ```
 
 mod durable;
+mod reach;
 mod state;
 mod suspend;
 mod tasks;
 mod watch;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use stepwell_core::journal::{Ending, Record, RunFailure, StepOrigin};
 use stepwell_core::limits::Limits;
 use stepwell_core::payload::{Failure, Payload};
-use stepwell_core::replay::RunningAttempt;
 use stepwell_core::retry::{AttemptEnd, StepError};
-use stepwell_core::time::Timestamp;
 use stepwell_sandbox::guest::{Completion, Component, Exit, LogLevel, Trap, TrapKind};
 use stepwell_store::{Append, Claim, Error, Then};
 use tokio::sync::Mutex;
@@ -37,41 +38,73 @@ use crate::config::CLAIMS_WITHOUT_PROGRESS_MAX;
 use crate::shared::Shared;
 use crate::signals::Signals;
 use durable::GuestSide;
+use reach::reach;
 use state::{Halt, RunState, draw};
 use watch::Expired;
 
 /// Drives a run until this host no longer does.
+///
+/// However that comes about, no run stays held by a host that does not drive it: one that cannot
+/// be driven on is given up, and claimed anew by whoever can. If that gets no further either, the
+/// count of claims without progress sets it aside.
 pub(crate) async fn drive(shared: Arc<Shared>, claim: Claim, signals: Arc<Signals>) {
-    let (run, tenant) = (claim.run, claim.tenant.clone());
+    let (run, tenant, epoch) = (claim.run, claim.tenant.clone(), claim.epoch);
+    let driving = drive_claimed(Arc::clone(&shared), claim.clone(), Arc::clone(&signals));
+    let driven = AssertUnwindSafe(driving).catch_unwind().await;
+    match driven {
+        Ok(Ok(())) => return,
+        // Whoever has it now goes on with it.
+        Ok(Err(Error::LeaseLost { .. })) => tracing::debug!(%run, %tenant, "the lease was lost"),
+        Ok(Err(damaged @ Error::Damaged { .. })) => {
+            match stick(&shared, &signals, &claim, damaged.to_string()).await {
+                Ok(()) => return,
+                Err(error) => tracing::error!(%run, %tenant, %error, "could not be set aside"),
+            }
+        }
+        Ok(Err(error)) => {
+            tracing::error!(%run, %tenant, %error, "the run is left where its journal stands");
+        }
+        Err(_) => {
+            tracing::error!(%run, %tenant, "its driver panicked, which is a bug; the run is left where its journal stands");
+        }
+    }
+    // Also after a lost lease: an acknowledgement may have been lost before it. Whoever does not
+    // hold the run changes nothing.
+    let abandon = || shared.store.abandon(run, epoch, shared.now());
+    if let Err(error) = reach(run, &signals, abandon).await {
+        tracing::warn!(%run, %tenant, %error, "not given up; it is claimed anew when this host is gone");
+    }
+}
+
+/// Fails if the run is left where its journal stands while this host may still hold it.
+async fn drive_claimed(
+    shared: Arc<Shared>,
+    claim: Claim,
+    signals: Arc<Signals>,
+) -> Result<(), Error> {
     if claim.claims_without_progress >= CLAIMS_WITHOUT_PROGRESS_MAX {
         let reason = format!(
             "claimed {CLAIMS_WITHOUT_PROGRESS_MAX} times in a row without progress; it may take its host down. \
              Look at its log, then resume or terminate it"
         );
-        stick(&shared, &claim, reason).await;
-        return;
+        return stick(&shared, &signals, &claim, reason).await;
     }
-    let component = match component(&shared, &claim).await {
-        Ok(component) => component,
-        Err(reason) => {
-            stick(&shared, &claim, reason).await;
-            return;
+    match component(&shared, &signals, &claim).await? {
+        Ok(component) => {
+            let state = RunState::new(shared, signals, component, claim);
+            drive_to_end(&Arc::new(Mutex::new(state))).await
         }
-    };
-    let state = Arc::new(Mutex::new(RunState::new(shared, signals, component, claim)));
-    if let Err(error) = drive_to_end(&state).await {
-        match error {
-            // Whoever has it now goes on with it.
-            Error::LeaseLost { .. } => tracing::debug!(%run, %tenant, "the lease was lost"),
-            error => {
-                tracing::error!(%run, %tenant, %error, "the run is left where its journal stands");
-            }
-        }
+        Err(reason) => stick(&shared, &signals, &claim, reason).await,
     }
 }
 
 /// Sets a run aside for an operator, without a word in its journal.
-async fn stick(shared: &Shared, claim: &Claim, reason: String) {
+async fn stick(
+    shared: &Shared,
+    signals: &Signals,
+    claim: &Claim,
+    reason: String,
+) -> Result<(), Error> {
     tracing::warn!(run = %claim.run, tenant = %claim.tenant, %reason, "stuck");
     let append = Append {
         run: claim.run,
@@ -83,31 +116,44 @@ async fn stick(shared: &Shared, claim: &Claim, reason: String) {
         then: Then::Stick { reason },
         at: shared.now(),
     };
-    if let Err(error) = shared.store.append(append).await {
-        tracing::error!(run = %claim.run, tenant = %claim.tenant, %error, "could not set the run aside");
-    }
+    reach(claim.run, signals, || shared.store.append(append.clone())).await
 }
 
-async fn component(shared: &Shared, claim: &Claim) -> Result<Arc<dyn Component>, String> {
-    if let Some(component) = shared.components.cached(claim.digest) {
-        return Ok(component);
+/// How often the sandbox is asked to load a component before an operator is. Its faults (no memory,
+/// a full disk, a compiler that was killed) pass, or they don't.
+const LOADS_MAX: u32 = 4;
+
+/// The component that a run is pinned to, or why only an operator can get the run any further.
+async fn component(
+    shared: &Shared,
+    signals: &Signals,
+    claim: &Claim,
+) -> Result<Result<Arc<dyn Component>, String>, Error> {
+    let digest = claim.digest;
+    if let Some(component) = shared.components.cached(digest) {
+        return Ok(Ok(component));
     }
-    let bytes = shared
-        .store
-        .component(&claim.tenant, claim.digest)
-        .await
-        .map_err(|error| error.to_string())?
-        .ok_or_else(|| {
-            format!(
-                "component {} is missing; register it again, then resume the run",
-                claim.digest
-            )
-        })?;
-    shared
-        .components
-        .load(claim.digest, bytes)
-        .await
-        .map_err(|error| format!("component {} cannot be loaded: {error}", claim.digest))
+    let read = || shared.store.component(&claim.tenant, digest);
+    let Some(bytes) = reach(claim.run, signals, read).await? else {
+        return Ok(Err(format!(
+            "component {digest} is missing; register it again, then resume the run"
+        )));
+    };
+    let mut loads = 0;
+    loop {
+        let error = match shared.components.load(digest, Arc::clone(&bytes)).await {
+            Ok(component) => return Ok(Ok(component)),
+            Err(error) => error,
+        };
+        loads += 1;
+        if loads == LOADS_MAX || signals.is_shutdown() {
+            return Ok(Err(format!(
+                "component {digest} cannot be loaded: {error}; mend that, then resume the run"
+            )));
+        }
+        tracing::warn!(run = %claim.run, %digest, error, "a component was not loaded; trying again");
+        tokio::time::sleep(Duration::from_millis(100) * 4_u32.pow(loads)).await;
+    }
 }
 
 /// What to do after a guest is gone.
@@ -124,13 +170,7 @@ async fn drive_to_end(state: &Arc<Mutex<RunState>>) -> Result<(), Error> {
         let mut guest_side = Arc::clone(state).lock_owned().await;
         let journal = match guest_side.replay.length().0.max(guest_side.claim.next.0) {
             0 => Vec::new(),
-            _ => {
-                guest_side
-                    .shared
-                    .store
-                    .journal(guest_side.claim.run)
-                    .await?
-            }
+            _ => guest_side.stored_journal().await?,
         };
         guest_side.load(journal);
         if let Some(ending) = over_before_it_runs(&guest_side) {
@@ -152,7 +192,7 @@ async fn drive_to_end(state: &Arc<Mutex<RunState>>) -> Result<(), Error> {
         state.watch.attempt_ends();
         match state.settle().await {
             // What was not written is still pending, and is tried again with what follows.
-            Ok(()) | Err(Error::Unavailable { .. }) => {}
+            Ok(()) | Err(Error::Unavailable { .. } | Error::Unknown { .. }) => {}
             Err(error) => return Err(error),
         }
         let next = match left {
@@ -256,9 +296,7 @@ async fn end(state: &mut RunState, ending: Ending) -> Result<Next, Error> {
             }
             Err(Error::CancelRequested { .. }) => {
                 state.take_back();
-                if state.look_again().await.is_err() {
-                    return Err(unreachable_store());
-                }
+                state.look_again().await?;
             }
             Err(error) => return Err(error),
         }
@@ -305,9 +343,7 @@ async fn end_attempt(
     attempt_end: AttemptEnd,
     cause: Failure,
 ) -> Result<Next, Error> {
-    let now = state.shared.now();
-    let (entry, _) = state.replay.end_attempt(attempt_end, cause, now, draw());
-    state.queue(entry);
+    state.end_attempt(attempt_end, cause, draw());
     state.flush(Then::Run).await?;
     Ok(Next::Replay)
 }
@@ -315,8 +351,8 @@ async fn end_attempt(
 /// The guest was stopped from inside a call.
 async fn halted(state: &mut RunState) -> Result<Next, Error> {
     match state.halt.take() {
-        Some(Halt::Released | Halt::Lost) => Ok(Next::Leave),
-        Some(Halt::Unreachable) => Err(unreachable_store()),
+        Some(Halt::Released) => Ok(Next::Leave),
+        Some(Halt::GivenUp(error)) => Err(error),
         Some(Halt::Diverged(diverged)) => {
             let claim = &state.claim;
             let reason = format!(
@@ -324,7 +360,7 @@ async fn halted(state: &mut RunState) -> Result<Next, Error> {
                  Register the code that wrote it as a version of its own, or terminate the run",
                 claim.digest, claim.label
             );
-            stick(&state.shared, &state.stored_claim(), reason).await;
+            stick(&state.shared, &state.signals, &state.stored_claim(), reason).await?;
             Ok(Next::Leave)
         }
         Some(Halt::LimitExceeded(cause)) => {
@@ -340,13 +376,6 @@ async fn halted(state: &mut RunState) -> Result<Next, Error> {
         }
         // Every `Stop::Now` is preceded by a halt.
         None => unreachable!("a guest was stopped for no reason"),
-    }
-}
-
-fn unreachable_store() -> Error {
-    Error::Unavailable {
-        action: "drive a run",
-        detail: "the host shuts down, and the store cannot be reached".to_owned(),
     }
 }
 
@@ -371,11 +400,9 @@ async fn fault(state: &mut RunState, message: &str, faults: u32) -> Result<Next,
 async fn ended_by_watch(state: &mut RunState, expired: Expired) -> Result<Next, Error> {
     let running = state.replay.running_attempt();
     match (expired, running) {
-        (Expired::Lost, _) => Ok(Next::Leave),
-        (Expired::Attempt, Some(attempt)) => {
-            let timeout =
-                attempt_timeout(&attempt, state.shared.now()).max(attempt.options.timeout);
-            end_attempt(state, AttemptEnd::TimedOut, tasks::timed_out(timeout)).await
+        (Expired::Lost, _) => Err(state.lease_lost()),
+        (Expired::Attempt(allowance), Some(_)) => {
+            end_attempt(state, AttemptEnd::TimedOut, allowance.exceeded()).await
         }
         (Expired::Grace, Some(_)) if state.cancel_reason.is_none() => {
             let cause = Failure::permanent(
@@ -398,17 +425,13 @@ async fn ended_by_watch(state: &mut RunState, expired: Expired) -> Result<Next, 
             if running.is_some() {
                 let cause =
                     Failure::retryable("host-lost", "the host shut down while the attempt ran");
-                let now = state.shared.now();
-                let (entry, _) = state
-                    .replay
-                    .end_attempt(AttemptEnd::HostLost, cause, now, 0.0);
-                state.queue(entry);
+                state.end_attempt(AttemptEnd::HostLost, cause, 0.0);
             }
             state.flush(Then::Release).await?;
             Ok(Next::Leave)
         }
         // The body ended as its time did; nothing was lost but the instance.
-        (Expired::Attempt, None) => {
+        (Expired::Attempt(_), None) => {
             state.flush(Then::Run).await?;
             Ok(Next::Replay)
         }
@@ -428,14 +451,6 @@ fn trapped(trap: &Trap) -> (AttemptEnd, Failure) {
         end,
         Failure::retryable(trap.kind.as_str(), trap.message.clone()),
     )
-}
-
-/// How long an attempt may run: its timeout, or what is left of the deadline of all attempts.
-fn attempt_timeout(attempt: &RunningAttempt, now: Timestamp) -> Duration {
-    let left = attempt
-        .deadline_at
-        .map_or(Duration::MAX, |deadline_at| deadline_at.since(now));
-    attempt.options.timeout.min(left)
 }
 
 /// Refuses a result that is over the payload limit; trying again would give the same.

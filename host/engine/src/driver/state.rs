@@ -6,18 +6,19 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use stepwell_core::id::{EventId, Operation, Sequence};
 use stepwell_core::journal::{Ending, Entry, EventMessage, Record, Wake};
 use stepwell_core::payload::Failure;
 use stepwell_core::replay::{Choice, Diverged, Mail, Replay};
+use stepwell_core::retry::AttemptEnd;
 use stepwell_core::run::Status;
 use stepwell_core::time::Timestamp;
 use stepwell_sandbox::guest::{Activation, Component, LogLevel, LogSink, RunInfo, Stop, TaskCall};
 use stepwell_store::{Append, Claim, Error, InboxItem, InboxMessage, LogLine, Suspension, Then};
 
+use super::reach::{Patience, reach};
 use super::tasks::{TaskStart, Tasks};
 use super::watch::Watch;
 use crate::shared::Shared;
@@ -28,14 +29,13 @@ use crate::signals::Signals;
 pub(crate) enum Halt {
     /// The run was given up, durably: evicted, held, or for the shutdown.
     Released,
-    /// Another host has it, or it was terminated: drop it.
-    Lost,
+    /// The store does not go on with it, for good: another host has the run, it was terminated, its
+    /// rows are damaged, or the host shuts down while the store cannot be reached.
+    GivenUp(Error),
     /// Its journal was written by other code.
     Diverged(Diverged),
     /// It met a limit outside a step, so it fails.
     LimitExceeded(Failure),
-    /// The store cannot be reached and the host shuts down.
-    Unreachable,
 }
 
 /// A driven run.
@@ -89,10 +89,6 @@ impl std::fmt::Debug for RunState {
             .finish_non_exhaustive()
     }
 }
-
-/// Waits between tries of a store that cannot be reached: from this, doubling, to `STORE_DELAY_MAX`.
-const STORE_DELAY_MIN: Duration = Duration::from_millis(50);
-const STORE_DELAY_MAX: Duration = Duration::from_secs(5);
 
 impl RunState {
     pub(crate) fn new(
@@ -163,6 +159,13 @@ impl RunState {
         self.pending.push(entry);
     }
 
+    /// Ends the attempt whose body was running. `draw` is a random draw for its backoff.
+    pub(crate) fn end_attempt(&mut self, end: AttemptEnd, cause: Failure, draw: f64) {
+        let now = self.shared.now();
+        let (entry, _) = self.replay.end_attempt(end, cause, now, draw);
+        self.queue(entry);
+    }
+
     fn note(&mut self, record: &Record) {
         match record {
             Record::EventTaken { event, .. } => {
@@ -210,10 +213,9 @@ impl RunState {
     }
 
     /// Hands everything that is pending to the store, and returns once it is durable. While the
-    /// store cannot be reached, it is tried again: a fault of the host never changes a run's
-    /// outcome.
+    /// store cannot be reached, it is tried again.
     pub(crate) async fn flush(&mut self, then: Then) -> Result<(), Error> {
-        let mut delay = STORE_DELAY_MIN;
+        let mut patience = Patience::new(self.claim.run);
         loop {
             let append = Append {
                 run: self.claim.run,
@@ -230,39 +232,48 @@ impl RunState {
                 entries: append.entries.len(),
                 append: Box::pin(async move { store.append(append).await }),
             });
-            let error = match self.settle().await {
-                Ok(()) => {
-                    self.shown_running = then == Then::Run;
-                    self.suspended_as = match then {
-                        Then::Suspend(suspension) => Some(suspension),
-                        Then::Run | Then::End | Then::Stick { .. } | Then::Release => None,
-                    };
-                    return Ok(());
-                }
-                Err(error) => error,
-            };
-            if !matches!(error, Error::Unavailable { .. }) || self.signals.is_shutdown() {
-                return Err(error);
+            match self.settle().await {
+                Ok(()) => break,
+                Err(error) => patience.wait(error, &self.signals).await?,
             }
-            tracing::warn!(run = %self.claim.run, tenant = %self.claim.tenant, %error, "trying again in {delay:?}");
-            tokio::time::sleep(delay).await;
-            delay = (delay * 2).min(STORE_DELAY_MAX);
         }
+        self.shown_running = then == Then::Run;
+        self.suspended_as = match then {
+            Then::Suspend(suspension) => Some(suspension),
+            Then::Run | Then::End | Then::Stick { .. } | Then::Release => None,
+        };
+        Ok(())
     }
 
     /// Waits for an append that is under way, also one whose guest has been ended meanwhile.
+    ///
+    /// If its acknowledgement was lost, the journal tells whether it was written. Where it cannot
+    /// tell (nothing was appended, or the run has ended), the append may be made again: it changes
+    /// nothing, or is refused as if the lease were lost, and then there is nothing left to do.
     pub(crate) async fn settle(&mut self) -> Result<(), Error> {
         let Some(in_flight) = &mut self.in_flight else {
             return Ok(());
         };
-        let result = (&mut in_flight.append).await;
+        let mut result = (&mut in_flight.append).await;
         let entries = in_flight.entries;
         self.in_flight = None;
+        if let Err(Error::Unknown { .. }) = result
+            && entries > 0
+            && self.stored_journal().await?.len() as u64 == self.stored.plus(entries).0
+        {
+            result = Ok(());
+        }
         if result.is_ok() {
             self.pending.drain(..entries);
             self.stored = self.stored.plus(entries);
         }
         result
+    }
+
+    /// The journal as the store has it.
+    pub(crate) async fn stored_journal(&mut self) -> Result<Vec<Entry>, Error> {
+        let run = self.claim.run;
+        reach(run, &self.signals, || self.shared.store.journal(run)).await
     }
 
     /// Makes everything durable before something leaves: a body that runs, a task that starts.
@@ -274,11 +285,8 @@ impl RunState {
     }
 
     pub(crate) async fn flush_or_stop(&mut self, then: Then) -> Result<(), Stop> {
-        match self.flush(then).await {
-            Ok(()) => Ok(()),
-            Err(Error::Unavailable { .. }) => Err(self.stop(Halt::Unreachable)),
-            Err(_) => Err(self.stop(Halt::Lost)),
-        }
+        let flushed = self.flush(then).await;
+        flushed.map_err(|error| self.stop(Halt::GivenUp(error)))
     }
 
     /// Takes back the last entry, which the store refused, and which nobody was told of.
@@ -308,6 +316,14 @@ impl RunState {
         }
     }
 
+    /// The guest is to be told nothing more: the run is another host's, or was terminated.
+    pub(crate) fn lease_lost(&self) -> Error {
+        Error::LeaseLost {
+            run: self.claim.run,
+            epoch: self.claim.epoch,
+        }
+    }
+
     pub(crate) fn stop(&mut self, halt: Halt) -> Stop {
         self.halt = Some(halt);
         Stop::Now
@@ -318,35 +334,21 @@ impl RunState {
     /// Looks into the inbox, if there is something new.
     pub(crate) async fn look(&mut self) -> Result<(), Stop> {
         if self.signals.is_lost() {
-            return Err(self.stop(Halt::Lost));
+            let lost = self.lease_lost();
+            return Err(self.stop(Halt::GivenUp(lost)));
         }
         if self.signals.take_inbox() {
-            self.look_again().await?;
+            let looked = self.look_again().await;
+            return looked.map_err(|error| self.stop(Halt::GivenUp(error)));
         }
         Ok(())
     }
 
     /// Looks into the inbox.
-    pub(crate) async fn look_again(&mut self) -> Result<(), Stop> {
-        let mut delay = STORE_DELAY_MIN;
-        let inbox = loop {
-            match self
-                .shared
-                .store
-                .inbox(self.claim.run, self.inbox_seen)
-                .await
-            {
-                Ok(inbox) => break inbox,
-                Err(Error::Unavailable { .. }) if !self.signals.is_shutdown() => {
-                    tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(STORE_DELAY_MAX);
-                }
-                Err(error) => {
-                    tracing::error!(run = %self.claim.run, tenant = %self.claim.tenant, %error, "the inbox was not read");
-                    return Err(self.stop(Halt::Unreachable));
-                }
-            }
-        };
+    pub(crate) async fn look_again(&mut self) -> Result<(), Error> {
+        let (run, seen) = (self.claim.run, self.inbox_seen);
+        let read = || self.shared.store.inbox(run, seen);
+        let inbox = reach(run, &self.signals, read).await?;
         self.paused = inbox.paused;
         self.take_in(inbox.items);
         Ok(())
@@ -532,7 +534,7 @@ impl RunState {
             if let Some(lost) = self.replay.lost_task_attempt(operation, options) {
                 let cause =
                     Failure::retryable("host-lost", "the host stopped while the attempt ran");
-                let ended = Err((stepwell_core::retry::AttemptEnd::HostLost, cause));
+                let ended = Err((AttemptEnd::HostLost, cause));
                 if let Some(entry) = self.replay.end_task_attempt(lost, ended, now, 0.0) {
                     self.queue(entry);
                 }
@@ -546,6 +548,10 @@ impl RunState {
             }
             let (entry, attempt) = self.replay.begin_task_attempt(operation, options, now);
             self.queue(entry);
+            let Some(attempt) = attempt else {
+                self.tasks.forget(operation);
+                continue;
+            };
             starts.extend(self.task_start(attempt, now));
             room -= 1;
         }
@@ -583,7 +589,7 @@ impl RunState {
             },
             log: Box::new(log),
             slots: Arc::clone(&self.shared.task_slots),
-            timeout: super::attempt_timeout(&attempt, now),
+            allowance: attempt.allowance(now),
         })
     }
 

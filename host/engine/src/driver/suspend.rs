@@ -12,13 +12,23 @@ use tokio::time::Instant;
 use super::state::{Halt, RunState};
 
 /// One wait of a guest, from its `select` to the answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Suspended {
+    /// About what the instance costs in memory.
+    resident_bytes: u64,
     since: Option<Instant>,
     is_idle: bool,
 }
 
 impl Suspended {
+    pub(crate) fn new(resident_bytes: u64) -> Self {
+        Self {
+            resident_bytes,
+            since: None,
+            is_idle: false,
+        }
+    }
+
     /// Makes the wait durable, starts what tasks may start, and returns once there may be an
     /// answer. Gives the run up instead if it is held, the host shuts down, its instance must make
     /// room, or the wait is long.
@@ -69,7 +79,7 @@ impl Suspended {
         let seat = state
             .shared
             .residency
-            .enter(INSTANCE_BYTES, std::sync::Arc::clone(&state.signals));
+            .enter(self.resident_bytes, std::sync::Arc::clone(&state.signals));
         let clock = std::sync::Arc::clone(&state.shared.clock);
         let signals = std::sync::Arc::clone(&state.signals);
         let next_due = state.due(among);
@@ -96,7 +106,3 @@ impl Suspended {
         Ok(())
     }
 }
-
-/// What a suspended instance of a small guest is taken to cost: 57 to 63 KiB of its own memory were
-/// measured (ARCHITECTURE.md, "What costs what").
-const INSTANCE_BYTES: u64 = 64 * 1024;

@@ -4,11 +4,13 @@
 //! the tasks go on while the workflow is replayed.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use stepwell_core::id::Operation;
 use stepwell_core::payload::{Failure, Payload};
-use stepwell_core::replay::RunningAttempt;
+use stepwell_core::replay::{Allowance, RunningAttempt};
 use stepwell_core::retry::{AttemptEnd, Options};
 use stepwell_sandbox::guest::{Component, Exit, LogSink, TaskCall};
 use tokio::sync::{Semaphore, mpsc};
@@ -156,39 +158,27 @@ pub(crate) struct TaskStart {
     /// Bounds the tasks of all runs.
     pub(crate) slots: Arc<Semaphore>,
     /// For this attempt, counted from when it gets a slot.
-    pub(crate) timeout: std::time::Duration,
+    pub(crate) allowance: Allowance,
 }
 
 impl TaskStart {
     async fn run(self) -> TaskOutcome {
         let _slot = self.slots.acquire().await;
-        let exit =
-            tokio::time::timeout(self.timeout, self.component.run_task(self.call, self.log)).await;
-        match exit {
-            Err(_) => Err((AttemptEnd::TimedOut, timed_out(self.timeout))),
-            Ok(Exit::Returned(Ok(output))) => Ok(output),
-            Ok(Exit::Returned(Err(failure))) => Err((AttemptEnd::Failed, failure)),
-            Ok(Exit::Trapped(trap)) => Err(super::trapped(&trap)),
-            // A fault of the host says nothing about the task; the attempt is lost with it.
-            Ok(Exit::Stopped) => Err((
-                AttemptEnd::HostLost,
-                Failure::retryable("host-lost", "the host stopped it"),
-            )),
-            Ok(Exit::Fault(message)) => Err((
-                AttemptEnd::HostLost,
-                Failure::retryable("host-fault", message),
-            )),
+        let guest = self.component.run_task(self.call, self.log);
+        // A fault of the host says nothing about the task; the attempt is lost with it.
+        let fault = |message: String| {
+            let cause = Failure::retryable("host-fault", message);
+            Err((AttemptEnd::HostLost, cause))
+        };
+        let guest = AssertUnwindSafe(guest).catch_unwind();
+        match tokio::time::timeout(self.allowance.span(), guest).await {
+            Err(_) => Err((AttemptEnd::TimedOut, self.allowance.exceeded())),
+            Ok(Ok(Exit::Returned(Ok(output)))) => Ok(output),
+            Ok(Ok(Exit::Returned(Err(failure)))) => Err((AttemptEnd::Failed, failure)),
+            Ok(Ok(Exit::Trapped(trap))) => Err(super::trapped(&trap)),
+            Ok(Ok(Exit::Stopped)) => fault("the host stopped it".to_owned()),
+            Ok(Ok(Exit::Fault(message))) => fault(message),
+            Ok(Err(_)) => fault("the host panicked, which is a bug".to_owned()),
         }
     }
-}
-
-/// What is said of an attempt that ran too long.
-pub(crate) fn timed_out(timeout: std::time::Duration) -> Failure {
-    Failure::retryable(
-        "timed-out",
-        format!(
-            "the attempt ran longer than its timeout of {} ms",
-            timeout.as_millis()
-        ),
-    )
 }

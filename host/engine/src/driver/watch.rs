@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stepwell_core::id::{EventId, RunId};
+use stepwell_core::replay::Allowance;
 use stepwell_core::time::Timestamp;
 use stepwell_store::InboxMessage;
 use tokio::time::Instant;
@@ -14,8 +15,8 @@ use crate::signals::Signals;
 /// Why a guest was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expired {
-    /// The attempt of a step ran too long.
-    Attempt,
+    /// The attempt of a step ran longer than this.
+    Attempt(Allowance),
     /// The grace period of a cancel passed.
     Grace,
     /// The run is no longer ours.
@@ -34,7 +35,7 @@ pub(crate) struct Watch {
 #[derive(Debug, Default, Clone, Copy)]
 struct Deadlines {
     /// Of the attempt whose body runs.
-    attempt: Option<Instant>,
+    attempt: Option<(Instant, Allowance)>,
     /// Of the clean-up after a cancel that the guest has been told of.
     grace: Option<Timestamp>,
     /// What `expired` sleeps until; it need only be woken for something sooner.
@@ -58,10 +59,10 @@ impl Watch {
 
     /// A step's body begins, and must end in time. Most steps end long before their timeout, so the
     /// timer is left where it is: it looks again when it fires.
-    pub(crate) fn attempt_begins(&self, timeout: Duration) {
-        let at = Instant::now() + timeout.min(FAR);
+    pub(crate) fn attempt_begins(&self, allowance: Allowance) {
+        let at = Instant::now() + allowance.span().min(FOREVER);
         let mut deadlines = self.deadlines();
-        deadlines.attempt = Some(at);
+        deadlines.attempt = Some((at, allowance));
         let must_wake = deadlines.armed.is_none_or(|armed| at < armed);
         drop(deadlines);
         if must_wake {
@@ -89,8 +90,8 @@ impl Watch {
             }
             let now = Instant::now();
             let Deadlines { attempt, grace, .. } = *self.deadlines();
-            if attempt.is_some_and(|at| at <= now) {
-                return Expired::Attempt;
+            if let Some((_, allowance)) = attempt.filter(|(at, _)| *at <= now) {
+                return Expired::Attempt(allowance);
             }
             // A body that runs when a cancel arrives is not told of it, but is stopped after the
             // grace period all the same.
@@ -111,9 +112,11 @@ impl Watch {
                     return Expired::Shutdown;
                 }
             }
-            let next = [attempt, grace, shutdown_at].into_iter().flatten().min();
+            let attempt_at = attempt.map(|(at, _)| at);
+            let next = [attempt_at, grace, shutdown_at].into_iter().flatten().min();
             self.deadlines().armed = next;
-            let sleep = tokio::time::sleep_until(next.unwrap_or(now + FAR));
+            let look_again = now + FAR;
+            let sleep = tokio::time::sleep_until(next.unwrap_or(look_again).min(look_again));
             tokio::select! {
                 () = sleep => {}
                 () = self.signals.watch_rung() => {}
@@ -125,6 +128,8 @@ impl Watch {
 
 /// As far ahead as a timer is set; it looks again when it fires.
 const FAR: Duration = Duration::from_secs(24 * 60 * 60);
+/// A longer timeout is none: what a clock can add without overflow, and more than ten years.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// When a cancel was accepted that the guest has not been told of.
 async fn cancelled_at(shared: &Shared, run: RunId) -> Option<Timestamp> {

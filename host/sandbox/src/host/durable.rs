@@ -235,7 +235,11 @@ impl Imports for Instance {
             )));
         }
         let among = among.into_iter().map(Operation).collect();
-        let answer = self.operation("select")?.select(among).await;
+        let resident_bytes = self.limiter.resident_bytes();
+        let answer = self
+            .operation("select")?
+            .select(among, resident_bytes)
+            .await;
         Ok(match self.answered_or_stopped(answer).await? {
             Selected::Answered(operation, outcome) => wit::Selected::Answered(wit::Answer {
                 operation: operation.0,

@@ -283,7 +283,7 @@ impl Durable for Engine {
         Ok(())
     }
 
-    async fn select(&mut self, among: Vec<Operation>) -> Result<Selected, Stop> {
+    async fn select(&mut self, among: Vec<Operation>, _: u64) -> Result<Selected, Stop> {
         let (stop, park) = {
             let mut state = self.0.lock().unwrap();
             state.calls.push(format!("select {among:?}"));

@@ -9,19 +9,17 @@ use serde::Deserialize;
 use stepwell_core::id::{EventId, RunId};
 use stepwell_core::limits::Limits;
 use stepwell_core::run::Verb;
-use stepwell_store::{Delivered, Message};
+use stepwell_engine::send::Send;
+use stepwell_store::Delivered;
 
 use super::find;
 use super::runs::payload;
 use crate::body::{JsonRequest, JsonResponse};
 use crate::error::{Kind, Problem};
-use crate::extract::{Path, Query, Segment, Tenant, bad, number};
+use crate::extract::{Path, Query, Segment, Tenant, number};
 use crate::patience::{Patience, is_settled};
 use crate::server::Server;
 use crate::wire;
-
-/// The longest delivery key.
-const KEY_BYTES_MAX: usize = 256;
 
 /// The name of an event, as guests may wait for it.
 #[derive(Debug)]
@@ -59,33 +57,13 @@ pub(super) async fn send(
     JsonRequest(request): JsonRequest<wire::Send>,
 ) -> Result<impl IntoResponse, Problem> {
     let payload = payload("payload", request.payload, request.payload_base64)?;
-    let limits = &server.engine().config().limits;
-    if payload.size_bytes() > limits.payload_bytes_max {
-        let (found, max) = (payload.size_bytes(), limits.payload_bytes_max);
-        let detail = format!("the payload has {found} bytes; the payload limit is {max}");
-        return Err(Problem::new(Kind::TooLarge, detail)
-            .with("found_bytes", found)
-            .with("limit_bytes", max));
-    }
-    if let Some(found) = request
-        .delivery_key
-        .as_ref()
-        .map(String::len)
-        .filter(|len| !(1..=KEY_BYTES_MAX).contains(len))
-    {
-        return Err(bad(
-            "`delivery_key`",
-            &format!("it is 1 to {KEY_BYTES_MAX} bytes of text; this one has {found}"),
-        ));
-    }
-    let mailbox_events_max = limits.mailbox_events_max;
-    let message = Message::Event {
+    let mailbox_events_max = server.engine().config().limits.mailbox_events_max;
+    let event = Send {
         name,
         payload,
         delivery_key: request.delivery_key,
-        mailbox_events_max,
     };
-    let (event, is_new) = match server.engine().deliver(&tenant, run, message).await? {
+    let (event, is_new) = match server.engine().send(&tenant, run, event).await? {
         Delivered::Accepted { id } => (id, true),
         Delivered::Already { id: Some(id) } => (id, false),
         Delivered::Already { id: None } => {

@@ -6,7 +6,9 @@ use super::{ask, load, ms, read_record};
 use crate::id::Operation;
 use crate::journal::{Entry, Record};
 use crate::payload::{Failure, Payload};
-use crate::replay::{AttemptAnswer, Begin, Replay, StepAsk, TaskProgress};
+use crate::replay::{
+    Allowance, AttemptAnswer, Begin, Replay, RunningAttempt, StepAsk, TaskProgress,
+};
 use crate::retry::{AttemptEnd, Backoff, Options, Policy};
 use crate::time::Timestamp;
 
@@ -370,6 +372,7 @@ fn every_attempt_of_a_task_is_written_before_it_begins() {
     };
     assert_eq!(replay.task(STEP), Some(idle));
     let (started, attempt) = replay.begin_task_attempt(STEP, options(2), ms(1_000));
+    let attempt = attempt.expect("it may begin");
     assert!(matches!(
         started.record,
         Record::AttemptStarted { number: 1, .. }
@@ -405,6 +408,52 @@ fn every_attempt_of_a_task_is_written_before_it_begins() {
     assert!(matches!(failed.record, Record::TaskFailed { ref error, .. } if error.attempts == 2));
     assert_eq!(replay.task(STEP), None);
     assert_eq!(ask(&mut replay, "select 0"), "task-failed 0");
+}
+
+#[test]
+fn a_task_whose_deadline_has_passed_begins_no_further_attempt() {
+    let options = Options {
+        deadline: Some(Duration::from_millis(500)),
+        ..options(5)
+    };
+    for (later, begins) in [(1_499, true), (1_500, false), (9_000, false)] {
+        let mut replay = load("0:t task 1");
+        ask(&mut replay, "task t 1");
+        replay.begin_task_attempt(STEP, options, ms(1_000));
+        let attempt = replay.lost_task_attempt(STEP, options).unwrap();
+        let failed = Err((AttemptEnd::Failed, flaky()));
+        replay.end_task_attempt(attempt, failed, ms(1_001), 0.0);
+        let (entry, attempt) = replay.begin_task_attempt(STEP, options, ms(later));
+        assert_eq!(attempt.is_some(), begins, "{later}");
+        let is_failed = matches!(
+            &entry.record,
+            Record::TaskFailed { error, .. }
+                if error.attempts == 1 && error.cause.kind == "deadline-passed"
+        );
+        assert_eq!(is_failed, !begins, "{later}: {entry:?}");
+        assert_eq!(replay.task(STEP).is_some(), begins, "{later}");
+    }
+}
+
+#[test]
+fn an_attempt_may_run_for_its_timeout_or_for_what_is_left_of_the_deadline() {
+    let attempt = |deadline_at| RunningAttempt {
+        operation: STEP,
+        number: 2,
+        options: Options {
+            timeout: Duration::from_millis(300),
+            ..options(5)
+        },
+        deadline_at,
+    };
+    let timeout = Allowance::OfTimeout(Duration::from_millis(300));
+    assert_eq!(attempt(None).allowance(ms(1_000)), timeout);
+    assert_eq!(attempt(Some(ms(1_300))).allowance(ms(1_000)), timeout);
+    let cut = attempt(Some(ms(1_299))).allowance(ms(1_000));
+    assert_eq!(cut, Allowance::OfDeadline(Duration::from_millis(299)));
+    assert!(cut.exceeded().message.contains("299 ms"));
+    let passed = attempt(Some(ms(900))).allowance(ms(1_000));
+    assert_eq!(passed.span(), Duration::ZERO);
 }
 
 #[test]
