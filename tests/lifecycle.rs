@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use stepwell_core::id::{Operation, RunId};
 use stepwell_core::journal::{Ending, Record};
+use stepwell_core::limits::Limits;
 use stepwell_core::retry::AttemptEnd;
 use stepwell_core::run::Status;
 use stepwell_engine::Config;
@@ -946,4 +947,30 @@ async fn a_run_whose_component_is_missing_is_stuck_until_it_is_resumed() {
         Delivered::Accepted { .. }
     ));
     assert_eq!(world.result(run).await["payloads"], json!([1]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_only_continues_as_new_fails_at_the_limit_and_one_that_works_does_not() {
+    let limits = Limits {
+        idle_generations_max: 5,
+        ..Limits::default()
+    };
+    let config = Config {
+        limits,
+        ..Config::default()
+    };
+    let world = World::with(config).await;
+    world.register("guest-continue", "1.0", &[]).await;
+    let idle = world
+        .start("continue", json!({ "left": 20, "steps": 0 }))
+        .await;
+    let Ending::Failed(failure) = world.end(idle).await else {
+        panic!("{:#?}", world.run(idle).await);
+    };
+    assert_eq!(failure.cause.kind, "continue-limit");
+    assert_eq!(world.run(idle).await.generation, 5);
+    let busy = world
+        .start("continue", json!({ "left": 20, "steps": 1 }))
+        .await;
+    assert_eq!(world.result(busy).await, json!(21));
 }

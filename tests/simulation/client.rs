@@ -93,6 +93,11 @@ impl World {
                     (now < until).then_some(Fault::FailBefore)
                 });
             }
+            Faults::SlowAppends(span) => {
+                faults.script(move |call: Call| {
+                    (call.method == "append").then_some(Fault::Slow(span))
+                });
+            }
             Faults::Drawn {
                 seed,
                 one_in,

@@ -67,6 +67,15 @@ fn a_host_lost_at_any_moment_changes_no_outcome() {
 }
 
 #[test]
+fn hosts_that_die_before_anybody_got_further_set_no_run_aside() {
+    let mut plan = Plan::crowd(12);
+    // So slow that the first twelve hosts are gone before one entry is written.
+    plan.faults = plan::Faults::SlowAppends(Duration::from_millis(50));
+    plan.kills = vec![Duration::from_millis(40); 12];
+    World::of(plan).play();
+}
+
+#[test]
 fn a_store_that_is_away_for_an_hour_costs_no_run_its_outcome() {
     for from in (0..60).step_by(3) {
         let mut plan = Plan::fixed();

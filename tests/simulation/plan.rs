@@ -37,6 +37,8 @@ pub(super) enum Faults {
     At(u64, Fault),
     /// From this call on, for so long, nothing answers.
     Away(u64, Duration),
+    /// Every append takes so long.
+    SlowAppends(Duration),
     /// One call in `one_in` of the first `calls` goes wrong, as drawn from the seed.
     Drawn {
         seed: u64,
@@ -162,6 +164,23 @@ impl Plan {
             kills: Vec::new(),
             clock: Vec::new(),
             evicts: false,
+        }
+    }
+
+    /// So many that do the same little thing.
+    pub(super) fn crowd(count: usize) -> Self {
+        let workflow = || Workflow {
+            script: Script {
+                actions: vec![step("work", vec![returns("done")])],
+                ..Script::default()
+            },
+            events: Vec::new(),
+            is_cancelled: false,
+        };
+        Self {
+            name: format!("a crowd of {count}"),
+            workflows: (0..count).map(|_| workflow()).collect(),
+            ..Self::fixed()
         }
     }
 

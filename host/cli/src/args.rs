@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use stepwell_core::id::TenantName;
+use stepwell_core::run::Status;
 use stepwell_server::wire::{Instant, Span};
 
 use crate::exit;
@@ -33,7 +36,8 @@ pub(crate) struct Global {
         help_heading = "Everywhere",
         env = "STEPWELL_SERVER",
         default_value = "http://127.0.0.1:7117",
-        value_name = "URL"
+        value_name = "URL",
+        value_parser = server_url
     )]
     pub(crate) server: String,
 
@@ -46,7 +50,7 @@ pub(crate) struct Global {
         default_value = "default",
         value_name = "NAME"
     )]
-    pub(crate) tenant: String,
+    pub(crate) tenant: TenantName,
 
     /// Print one JSON document for programs instead of text for people
     #[arg(long, help_heading = "Everywhere", global = true)]
@@ -97,7 +101,12 @@ pub(crate) struct Serve {
     pub(crate) data: PathBuf,
 
     /// Where to listen; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:7117", value_name = "ADDRESS")]
+    #[arg(
+        long,
+        default_value = "127.0.0.1:7117",
+        value_name = "ADDRESS",
+        value_parser = listen_address
+    )]
     pub(crate) listen: String,
 
     /// Where runs are kept
@@ -130,21 +139,22 @@ pub(crate) struct Register {
     pub(crate) file: PathBuf,
 
     /// The label of all its workflows, for example 1.0
-    #[arg(long = "version", id = "label", value_name = "LABEL")]
+    #[arg(long = "version", id = "label", value_name = "LABEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) label: String,
 
     /// An environment variable that its runs see; may be given several times
-    #[arg(long = "env", value_name = "NAME=VALUE")]
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) environment: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Start {
     /// The workflow
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) workflow: String,
 
     /// A version other than the workflow's default
-    #[arg(long = "version", id = "label", value_name = "LABEL")]
+    #[arg(long = "version", id = "label", value_name = "LABEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) label: Option<String>,
 
     /// What the workflow is given, as JSON; `-` reads it from standard input
@@ -156,7 +166,7 @@ pub(crate) struct Start {
     pub(crate) input_file: Option<PathBuf>,
 
     /// An idempotency key: at most one run starts with it
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) key: Option<String>,
 
     /// When it may begin, for example 2026-03-01T12:00:00Z
@@ -175,9 +185,11 @@ pub(crate) struct Start {
 #[derive(Debug, Args)]
 pub(crate) struct Send {
     /// The run
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) run: String,
 
     /// The event's name
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) event: String,
 
     /// What to send, as JSON; `-` reads it from standard input
@@ -185,7 +197,7 @@ pub(crate) struct Send {
     pub(crate) payload: Option<String>,
 
     /// A delivery key: the event is delivered at most once with it
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) key: Option<String>,
 
     /// Wait until the workflow has answered it, and print the answer
@@ -196,6 +208,7 @@ pub(crate) struct Send {
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The run, or `latest`
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) run: String,
 
     /// Show what each operation returned, too
@@ -210,7 +223,7 @@ pub(crate) struct List {
     pub(crate) workflow: Option<String>,
 
     /// Only in this status; several with commas between them
-    #[arg(long)]
+    #[arg(long, value_name = "STATUS", value_parser = statuses)]
     pub(crate) status: Option<String>,
 
     /// At most so many
@@ -221,6 +234,7 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     /// The run, or `latest`
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) run: String,
 
     /// Go on until the run has ended
@@ -231,6 +245,7 @@ pub(crate) struct Logs {
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
     /// The run
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) run: String,
 
     /// Why; kept with the run
@@ -241,5 +256,86 @@ pub(crate) struct Stop {
 #[derive(Debug, Args)]
 pub(crate) struct Verb {
     /// The run
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) run: String,
+}
+
+// ---- Values that make no sense are refused before anything is asked of a server.
+
+fn server_url(text: &str) -> Result<String, String> {
+    let advice = "write it as http://127.0.0.1:7117";
+    let url: ureq::http::Uri = text.parse().map_err(|error| format!("{error}; {advice}"))?;
+    let is_http = url.scheme_str() == Some("http") || url.scheme_str() == Some("https");
+    let has_port = |authority: &ureq::http::uri::Authority| {
+        authority.as_str().ends_with(authority.host()) || authority.port_u16().is_some()
+    };
+    if is_http && url.authority().is_some_and(has_port) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("it is not the address of an HTTP server; {advice}"))
+    }
+}
+
+fn listen_address(text: &str) -> Result<String, String> {
+    let is_address = text
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    if is_address {
+        Ok(text.to_owned())
+    } else {
+        Err("an address is written as 127.0.0.1:7117".to_owned())
+    }
+}
+
+fn variable(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
+        _ => Err("a variable is written as NAME=VALUE".to_owned()),
+    }
+}
+
+fn statuses(text: &str) -> Result<String, String> {
+    for status in text.split(',') {
+        status
+            .parse::<Status>()
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        for (url, is_one) in [
+            ("http://127.0.0.1:7117", true),
+            ("https://stepwell.example", true),
+            ("http://[::1]:7117/", true),
+            ("", false),
+            ("foo", false),
+            ("127.0.0.1:7117", false),
+            ("ftp://stepwell.example", false),
+            ("http://127.0.0.1:99999", false),
+        ] {
+            assert_eq!(server_url(url).is_ok(), is_one, "{url}");
+        }
+        for (address, is_one) in [
+            ("127.0.0.1:0", true),
+            ("[::1]:7117", true),
+            ("localhost:7117", true),
+            ("nonsense", false),
+            (":7117", false),
+            ("127.0.0.1:70000", false),
+        ] {
+            assert_eq!(listen_address(address).is_ok(), is_one, "{address}");
+        }
+        for (text, is_one) in [("A=1", true), ("A=", true), ("A", false), ("=1", false)] {
+            assert_eq!(variable(text).is_ok(), is_one, "{text}");
+        }
+        for (text, is_one) in [("failed,stuck", true), ("foo", false), ("failed,", false)] {
+            assert_eq!(statuses(text).is_ok(), is_one, "{text}");
+        }
+    }
 }

@@ -51,7 +51,10 @@ fn main() -> ExitCode {
 }
 
 fn run(terminal: &Terminal, arguments: Arguments) -> anyhow::Result<Exit> {
-    let client = Client::new(&arguments.global.server, &arguments.global.tenant);
+    let client = Client::new(
+        &arguments.global.server,
+        &arguments.global.tenant.to_string(),
+    );
     match arguments.command {
         Command::Serve(serve) => serve::serve(terminal, &serve),
         Command::Build(build) => build::build(terminal, &build),

@@ -359,6 +359,28 @@ impl Record {
         }
     }
 
+    /// Whether it tells of something that takes its time: a step, a task, or a wait that was answered.
+    pub fn is_work(&self) -> bool {
+        match self {
+            Self::StepCompleted { .. }
+            | Self::StepFailed { .. }
+            | Self::Slept { .. }
+            | Self::EventTaken { .. }
+            | Self::TimedOut { .. }
+            | Self::TaskCompleted { .. }
+            | Self::TaskFailed { .. } => true,
+            Self::Opened { .. }
+            | Self::Refused { .. }
+            | Self::AttemptStarted { .. }
+            | Self::AttemptEnded { .. }
+            | Self::BackoffOver { .. }
+            | Self::Published { .. }
+            | Self::Replied { .. }
+            | Self::CancelDelivered { .. }
+            | Self::Ended(_) => false,
+        }
+    }
+
     /// Whether this shows that the run got further. The start and the loss of an attempt do not,
     /// nor the end of the backoff between two: a run that takes its host down every time leaves
     /// just these. An attempt that ended by itself does.

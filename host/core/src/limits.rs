@@ -25,6 +25,9 @@ pub struct Limits {
     pub open_operations_max: usize,
     /// Tasks of one run that run at once; more wait their turn.
     pub running_tasks_max: usize,
+    /// How often in a row a run may continue as new without a step, a task or a wait in between:
+    /// what loops like that never ends, and never rests.
+    pub idle_generations_max: u32,
     /// Log lines' bytes of one activation.
     pub log_bytes_max: usize,
     /// One component, as uploaded.
@@ -51,6 +54,7 @@ impl Default for Limits {
             mailbox_events_max: 1_000,
             open_operations_max: 10_000,
             running_tasks_max: 16,
+            idle_generations_max: 100,
             log_bytes_max: MIB,
             component_bytes_max: 32 * MIB,
             manifest_bytes_max: MIB,

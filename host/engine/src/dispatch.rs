@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stepwell_core::id::{Epoch, RunId};
 use stepwell_core::time::Timestamp;
-use stepwell_store::{Change, Claim};
+use stepwell_store::{Change, Claim, Room};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::MissedTickBehavior;
@@ -22,6 +22,7 @@ const CLAIM_BATCH: usize = 256;
 /// Starts driving a claimed run.
 pub(crate) fn drive(shared: &Arc<Shared>, claim: Claim) {
     let signals = shared.enter(claim.run, claim.epoch);
+    let trial = claim.is_suspect().then(|| shared.suspects.begin());
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         let (run, epoch) = (claim.run, claim.epoch);
@@ -30,7 +31,7 @@ pub(crate) fn drive(shared: &Arc<Shared>, claim: Claim) {
             run,
             epoch,
         };
-        driver::drive(shared, claim, signals).await;
+        driver::drive(shared, claim, signals, trial).await;
     });
 }
 
@@ -80,6 +81,7 @@ pub(crate) async fn dispatch(
             change = changes.recv() => work.take_in(&shared, change),
             () = until_due => { work.due = None; work.look = true; }
             () = shared.freed.notified(), if work.look => {}
+            () = shared.suspects.over.notified() => work.look = true,
             _ = sweep.tick() => {
                 work.look = true;
                 strays = give_up_strays(&shared, &strays).await;
@@ -135,7 +137,11 @@ impl Work {
 async fn claim(shared: &Arc<Shared>) -> bool {
     lease::keep(shared).await;
     let limit = shared.room().min(CLAIM_BATCH);
-    match shared.store.claim(shared.host, shared.now(), limit).await {
+    let room = Room {
+        runs: limit,
+        suspects: shared.suspects.room(),
+    };
+    match shared.store.claim(shared.host, shared.now(), room).await {
         Ok(claims) => {
             let count = claims.len();
             for claim in claims {

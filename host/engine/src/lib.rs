@@ -27,6 +27,7 @@ pub mod send;
 mod shared;
 mod signals;
 pub mod start;
+mod suspects;
 mod versions;
 
 use std::fmt;

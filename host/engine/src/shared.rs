@@ -16,6 +16,7 @@ use crate::lease::Lease;
 use crate::logs::Logs;
 use crate::residency::Residency;
 use crate::signals::Signals;
+use crate::suspects::Suspects;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) logs: Logs,
     pub(crate) residency: Arc<Residency>,
     pub(crate) task_slots: Arc<Semaphore>,
+    pub(crate) suspects: Arc<Suspects>,
     /// The runs that this host drives. Held for a look-up or a change only, never across an await.
     driven: Mutex<HashMap<RunId, (Epoch, Arc<Signals>)>>,
     /// Rings when a driven run is given up, so that another may be claimed.
@@ -64,6 +66,7 @@ impl Shared {
                 config.resident_bytes_max,
             )),
             task_slots: Arc::new(Semaphore::new(config.tasks_max)),
+            suspects: Arc::default(),
             driven: Mutex::default(),
             freed: Notify::new(),
             shutting_down: AtomicBool::new(false),

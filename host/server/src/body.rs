@@ -148,7 +148,13 @@ impl<T: DeserializeOwned> FromRequest<Server> for JsonRequest<T> {
     }
 }
 
+/// Every body is an object; serde would also fill one's fields from an array, in their order.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        let detail = "the body is not the JSON expected: it must be an object, `{…}`";
+        return Err(Problem::new(Kind::BadBody, detail));
+    }
     serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();

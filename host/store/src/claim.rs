@@ -8,6 +8,30 @@ use stepwell_core::time::Timestamp;
 
 use crate::inbox::InboxItem;
 
+/// How many runs a host can take in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Runs in all.
+    pub runs: usize,
+    /// Those among them that are suspects: claimed [`Room::SUSPECT_CLAIMS`] times in a row or more
+    /// without progress, so that each may be what takes its hosts down.
+    pub suspects: usize,
+}
+
+impl Room {
+    /// Claims in a row without progress from which on a run is a suspect. One says nothing: a host
+    /// that is lost leaves many runs behind that had just been claimed.
+    pub const SUSPECT_CLAIMS: u32 = 2;
+
+    /// For so many, whatever is suspected of them.
+    pub const fn any(runs: usize) -> Self {
+        Self {
+            runs,
+            suspects: runs,
+        }
+    }
+}
+
 /// A run that a host now drives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
@@ -44,4 +68,11 @@ pub struct Claim {
     pub paused: bool,
     /// Everything in the inbox.
     pub inbox: Vec<InboxItem>,
+}
+
+impl Claim {
+    /// Whether it may be what took its last hosts down.
+    pub fn is_suspect(&self) -> bool {
+        self.claims_without_progress >= Room::SUSPECT_CLAIMS
+    }
 }

@@ -13,6 +13,7 @@ use stepwell_core::time::Timestamp;
 
 use crate::append::{Append, Suspension, Then};
 use crate::change::Change;
+use crate::claim::Room;
 use crate::effect::{Effect, effects};
 use crate::error::Error;
 use crate::inbox::{Delivered, Message};
@@ -119,6 +120,11 @@ impl Head {
             && !self.paused
             && self.status != Status::Stuck
             && !self.status.is_final()
+    }
+
+    /// Whether it may be what took its last hosts down.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.claims_without_progress >= Room::SUSPECT_CLAIMS
     }
 
     fn is_ready(&self) -> bool {

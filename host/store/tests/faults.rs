@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stepwell_core::run::Status;
-use stepwell_store::{Call, Error, Fault, MemoryStore, Store, Then};
+use stepwell_store::{Call, Error, Fault, MemoryStore, Room, Store, Then};
 
 #[allow(
     dead_code,
@@ -65,7 +65,7 @@ async fn a_full_disk_can_be_read() {
     world.start(7, 10).await;
     store.faults().script(|_| Some(Fault::DiskFull));
     assert_eq!(world.status(7).await, Status::Queued);
-    assert!(store.claim(host(1), at(11), 10).await.is_err());
+    assert!(store.claim(host(1), at(11), Room::any(10)).await.is_err());
     store.faults().script(|_| Some(Fault::FailBefore));
     assert!(store.run(&acme(), run(7)).await.is_err());
 }
@@ -136,7 +136,13 @@ async fn expired_leases_free_every_run() {
     let (world, store) = world().await;
     world.drive(7, 10).await;
     store.expire_leases();
-    assert!(store.claim(host(1), at(20), 10).await.unwrap().is_empty());
+    assert!(
+        store
+            .claim(host(1), at(20), Room::any(10))
+            .await
+            .unwrap()
+            .is_empty()
+    );
     store.renew_lease(host(2), at(1_000)).await.unwrap();
-    assert!(store.claim(host(2), at(20), 10).await.unwrap()[0].host_lost);
+    assert!(store.claim(host(2), at(20), Room::any(10)).await.unwrap()[0].host_lost);
 }

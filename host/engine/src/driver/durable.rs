@@ -44,7 +44,7 @@ impl Durable for GuestSide {
 
     async fn step(&mut self, name: String, options: Options) -> Result<StepState, Stop> {
         let state = &mut *self.state;
-        state.check_name("step", &name)?;
+        state.check_name("a step", &name)?;
         let asked = state.replay.step(&name);
         match state.known(asked)? {
             StepAsk::Recorded(answer) => return Ok(step_state(answer)),
@@ -120,7 +120,7 @@ impl Durable for GuestSide {
     fn sleep(&mut self, name: String, duration: Duration) -> Result<Asked, Stop> {
         let state = &mut *self.state;
         let max = state.shared.config.limits.sleep_max;
-        state.open(OperationKind::Sleep, "sleep", &name, None, |now| {
+        state.open(OperationKind::Sleep, "a sleep", &name, None, |now| {
             let due = now.after(duration);
             check_sleep(duration, max).map(|()| Opening::Sleep { due })
         })
@@ -129,7 +129,7 @@ impl Durable for GuestSide {
     fn sleep_until(&mut self, name: String, at: Timestamp) -> Result<Asked, Stop> {
         let state = &mut *self.state;
         let max = state.shared.config.limits.sleep_max;
-        state.open(OperationKind::Sleep, "sleep", &name, None, |now| {
+        state.open(OperationKind::Sleep, "a sleep", &name, None, |now| {
             check_sleep(at.since(now), max).map(|()| Opening::Sleep { due: at })
         })
     }
@@ -137,7 +137,7 @@ impl Durable for GuestSide {
     fn wait_for_event(&mut self, event: String, timeout: Option<Duration>) -> Result<Asked, Stop> {
         let state = &mut *self.state;
         let max = state.shared.config.limits.sleep_max;
-        state.open(OperationKind::Wait, "event", &event, None, |now| {
+        state.open(OperationKind::Wait, "an event", &event, None, |now| {
             if let Some(timeout) = timeout {
                 check_sleep(timeout, max)?;
             }
@@ -154,7 +154,7 @@ impl Durable for GuestSide {
         let size = input.size_bytes();
         let asked = state.open(
             OperationKind::Task,
-            "task",
+            "a task",
             &task,
             Some(input_digest),
             |_| {
@@ -227,7 +227,7 @@ impl Durable for GuestSide {
         let size = answer
             .as_ref()
             .map_or_else(Failure::size_bytes, Payload::size_bytes);
-        state.check_name("event id", &event)?;
+        state.check_name("an event", &event)?;
         let known = event
             .parse::<EventId>()
             .ok()
@@ -253,7 +253,7 @@ impl Durable for GuestSide {
         let state = &mut *self.state;
         let max = state.shared.config.limits.payload_bytes_max;
         let size = value.size_bytes();
-        state.check_name("key", &key)?;
+        state.check_name("a published value", &key)?;
         state.immediate(OperationKind::Publish, &key, |operation, key| {
             if size > max {
                 return Err(too_large("a published value", size, max));
@@ -396,7 +396,7 @@ impl RunState {
         let max = self.shared.config.limits.name_bytes_max;
         if name.is_empty() || name.len() > max {
             return Err(Stop::Misuse(format!(
-                "the name of a {what} has 1 to {max} bytes; this one has {}",
+                "the name of {what} has 1 to {max} bytes; this one has {}",
                 name.len()
             )));
         }

@@ -37,6 +37,7 @@ pub(crate) use durable::input_digest;
 use crate::config::CLAIMS_WITHOUT_PROGRESS_MAX;
 use crate::shared::Shared;
 use crate::signals::Signals;
+use crate::suspects::Trial;
 use durable::GuestSide;
 use reach::reach;
 use state::{Halt, RunState, draw};
@@ -47,9 +48,19 @@ use watch::Expired;
 /// However that comes about, no run stays held by a host that does not drive it: one that cannot
 /// be driven on is given up, and claimed anew by whoever can. If that gets no further either, the
 /// count of claims without progress sets it aside.
-pub(crate) async fn drive(shared: Arc<Shared>, claim: Claim, signals: Arc<Signals>) {
+pub(crate) async fn drive(
+    shared: Arc<Shared>,
+    claim: Claim,
+    signals: Arc<Signals>,
+    trial: Option<Trial>,
+) {
     let (run, tenant, epoch) = (claim.run, claim.tenant.clone(), claim.epoch);
-    let driving = drive_claimed(Arc::clone(&shared), claim.clone(), Arc::clone(&signals));
+    let driving = drive_claimed(
+        Arc::clone(&shared),
+        claim.clone(),
+        Arc::clone(&signals),
+        trial,
+    );
     let driven = AssertUnwindSafe(driving).catch_unwind().await;
     match driven {
         Ok(Ok(())) => return,
@@ -81,6 +92,7 @@ async fn drive_claimed(
     shared: Arc<Shared>,
     claim: Claim,
     signals: Arc<Signals>,
+    trial: Option<Trial>,
 ) -> Result<(), Error> {
     if claim.claims_without_progress >= CLAIMS_WITHOUT_PROGRESS_MAX {
         let reason = format!(
@@ -91,7 +103,8 @@ async fn drive_claimed(
     }
     match component(&shared, &signals, &claim).await? {
         Ok(component) => {
-            let state = RunState::new(shared, signals, component, claim);
+            let mut state = RunState::new(shared, signals, component, claim);
+            state.trial = trial;
             drive_to_end(&Arc::new(Mutex::new(state))).await
         }
         Err(reason) => stick(&shared, &signals, &claim, reason).await,
@@ -253,6 +266,16 @@ async fn returned(state: &mut RunState, completion: Completion) -> Result<Next, 
     let ending = match completion {
         Completion::Done(output) => {
             too_large("the result", &output).unwrap_or(Ending::Completed(output))
+        }
+        Completion::ContinueAsNew(_)
+            if state.is_idle && state.idle_generations >= limits.idle_generations_max =>
+        {
+            let message = format!(
+                "the run has continued as new {} times in a row without a step, a task or a wait in between, which is the limit; \
+                 sleep or wait for something before it continues",
+                limits.idle_generations_max
+            );
+            failed(Failure::permanent("continue-limit", message))
         }
         Completion::ContinueAsNew(input) => {
             too_large("the input to continue with", &input).unwrap_or(Ending::ContinuedAsNew(input))

@@ -23,6 +23,7 @@ use super::tasks::{TaskStart, Tasks};
 use super::watch::Watch;
 use crate::shared::Shared;
 use crate::signals::Signals;
+use crate::suspects::Trial;
 
 /// Why the guest was stopped from inside a call.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ pub(crate) struct RunState {
     /// Whether an attempt may have been lost with the host that drove the run before; true until
     /// the guest asks for its first new operation.
     pub(crate) host_lost: bool,
+    /// Open while the run may be what took its last hosts down.
+    pub(crate) trial: Option<Trial>,
     /// Events that a wait has taken and nobody has answered.
     pub(crate) answerable: BTreeSet<EventId>,
     /// Why the run is to stop, once the guest has been told.
@@ -74,6 +77,10 @@ pub(crate) struct RunState {
     /// An append under way. Kept here so that ending the guest in the middle of it loses nothing.
     in_flight: Option<InFlight>,
     warned_half: bool,
+    /// Whether this generation has had no step, task or wait.
+    pub(crate) is_idle: bool,
+    /// Generations in a row, as far as this host knows, that ended idle.
+    pub(crate) idle_generations: u32,
 }
 
 struct InFlight {
@@ -104,6 +111,7 @@ impl RunState {
             tasks: Tasks::default(),
             halt: None,
             host_lost: claim.host_lost,
+            trial: None,
             answerable: BTreeSet::new(),
             cancel_reason: None,
             cancel: None,
@@ -118,6 +126,8 @@ impl RunState {
             suspended_as: None,
             in_flight: None,
             warned_half: false,
+            is_idle: true,
+            idle_generations: 0,
             shared,
             signals,
             component,
@@ -139,6 +149,7 @@ impl RunState {
         self.answerable.clear();
         for entry in &entries {
             self.note(&entry.record);
+            self.is_idle &= !entry.record.is_work();
         }
         self.replay = Replay::load(entries, self.claim.started_at);
         self.watch.grace_until(self.replay.grace_until());
@@ -155,6 +166,7 @@ impl RunState {
 
     /// Queues an entry that the replay has folded.
     pub(crate) fn queue(&mut self, entry: Entry) {
+        self.is_idle &= !entry.record.is_work();
         self.journal_bytes += entry.size_bytes();
         self.pending.push(entry);
     }
@@ -264,7 +276,11 @@ impl RunState {
             result = Ok(());
         }
         if result.is_ok() {
-            self.pending.drain(..entries);
+            let mut written = self.pending.drain(..entries);
+            if self.trial.is_some() && written.any(|entry| entry.record.is_progress()) {
+                self.trial = None;
+            }
+            drop(written);
             self.stored = self.stored.plus(entries);
         }
         result
@@ -296,6 +312,12 @@ impl RunState {
 
     /// A fresh journal of the next generation, after the old one has ended.
     pub(crate) fn begin_generation(&mut self, input: stepwell_core::payload::Payload) {
+        self.idle_generations = if self.is_idle {
+            self.idle_generations + 1
+        } else {
+            0
+        };
+        self.is_idle = true;
         self.claim.generation += 1;
         self.claim.next = Sequence(0);
         self.claim.input = input;

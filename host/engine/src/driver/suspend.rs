@@ -73,6 +73,10 @@ impl Suspended {
                 .flush_or_stop(Then::Suspend(suspension.clone()))
                 .await?;
         }
+        // It has come as far as a wait. Its tasks may still be what is wrong with it.
+        if !has_tasks {
+            state.trial = None;
+        }
         state.spawn_tasks(starts);
 
         let since = *self.since.get_or_insert_with(Instant::now);

@@ -24,7 +24,7 @@ use self::rows::{Rows, Told};
 use crate::Store;
 use crate::append::Append;
 use crate::change::{Change, Counts};
-use crate::claim::Claim;
+use crate::claim::{Claim, Room};
 use crate::error::Error;
 use crate::inbox::{Delivered, Event, Inbox, Message};
 use crate::log::{LogLine, LogRow};
@@ -260,9 +260,9 @@ impl Store for MemoryStore {
         .await
     }
 
-    async fn claim(&self, host: HostId, now: Timestamp, limit: usize) -> Result<Vec<Claim>, Error> {
+    async fn claim(&self, host: HostId, now: Timestamp, room: Room) -> Result<Vec<Claim>, Error> {
         self.write(("claim", "claim runs"), None, |rows, told| {
-            Ok(rows.claim(host, now, limit, told))
+            Ok(rows.claim(host, now, room, told))
         })
         .await
     }

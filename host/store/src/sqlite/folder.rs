@@ -24,6 +24,10 @@ impl Folder {
             action: "open the data folder",
             detail: format!("{}: {detail}", path.display()),
         };
+        if path.symlink_metadata().is_ok() && !path.is_dir() {
+            let detail = "it is there and no folder; choose another one with --data";
+            return Err(refused(io::Error::other(detail)));
+        }
         // Journals hold what customers sent: for the owner's eyes only.
         DirBuilder::new()
             .recursive(true)

@@ -1,5 +1,7 @@
 //! Table `heads`: one narrow row per run, with all of it that changes.
 
+use std::ops::Range;
+
 use rusqlite::{Connection, Row};
 use stepwell_core::id::{Epoch, EventId, HostId, RunId, Sequence};
 use stepwell_core::run::Status;
@@ -9,6 +11,7 @@ use super::fault::{OrDamaged, Result};
 use super::journal::RowId;
 use super::tenants::TenantId;
 use super::value::{Columns, host_key, int, key, time};
+use crate::claim::Room;
 use crate::codec;
 use crate::head::Head;
 
@@ -48,10 +51,12 @@ const UPDATE: &str = "UPDATE heads SET tail = ?2, status = ?3, epoch = ?4, host 
 const END: &str = "UPDATE heads SET phase = ?2 WHERE run = ?1";
 const READY: &str =
     "SELECT ready_since, run FROM heads WHERE claimable = 1 AND ready_since IS NOT NULL
-    ORDER BY ready_since, run LIMIT ?1";
+    AND claims_without_progress >= ?1 AND claims_without_progress < ?2
+    ORDER BY ready_since, run LIMIT ?3";
 const OVERDUE: &str =
-    "SELECT due, run FROM heads WHERE claimable = 1 AND due IS NOT NULL AND due <= ?1
-    ORDER BY due, run LIMIT ?2";
+    "SELECT due, run FROM heads WHERE claimable = 1 AND due IS NOT NULL AND due <= ?4
+    AND claims_without_progress >= ?1 AND claims_without_progress < ?2
+    ORDER BY due, run LIMIT ?3";
 const DUE: &str =
     "SELECT due, run FROM heads WHERE claimable = 1 AND due IS NOT NULL AND due >= ?1 AND due < ?2
     ORDER BY due, run LIMIT ?3";
@@ -185,16 +190,41 @@ pub(super) fn update(rows: &Connection, run: RunId, row: &HeadRow) -> Result<()>
     Ok(())
 }
 
-/// Runs that may be claimed, and since when: those that are ready, and those due by `now`. In the
-/// order of each kind, at most `limit` of each; a run can be both.
+/// Runs that may be claimed, and since when: those that are ready, and those due by `now`, each
+/// kind up to what there is room for; a run can be both.
 pub(super) fn claimable(
     rows: &Connection,
     now: Timestamp,
+    room: Room,
+) -> Result<Vec<(Timestamp, RunId)>> {
+    let mut suspects = claimed_before(rows, now, Room::SUSPECT_CLAIMS..u32::MAX, room.suspects)?;
+    // One that is both ready and due is there twice.
+    suspects.sort_unstable();
+    let mut seen = std::collections::BTreeSet::new();
+    suspects.retain(|(_, run)| seen.len() < room.suspects && seen.insert(*run));
+    let mut found = claimed_before(rows, now, 0..Room::SUSPECT_CLAIMS, room.runs)?;
+    found.extend(suspects);
+    Ok(found)
+}
+
+/// The same for runs that were claimed so often in a row without progress, at most `limit` that are
+/// ready and as many that are due.
+fn claimed_before(
+    rows: &Connection,
+    now: Timestamp,
+    claims: Range<u32>,
     limit: usize,
 ) -> Result<Vec<(Timestamp, RunId)>> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
     let limit = int(limit as u64);
-    let mut found = pairs(rows, READY, [limit])?;
-    found.extend(pairs(rows, OVERDUE, (time(now), limit))?);
+    let mut found = pairs(rows, READY, (claims.start, claims.end, limit))?;
+    found.extend(pairs(
+        rows,
+        OVERDUE,
+        (claims.start, claims.end, limit, time(now)),
+    )?);
     Ok(found)
 }
 

@@ -51,7 +51,7 @@ use self::readers::Readers;
 use self::writer::Writer;
 use crate::append::Append;
 use crate::change::{Change, Counts};
-use crate::claim::Claim;
+use crate::claim::{Claim, Room};
 use crate::error::Error;
 use crate::inbox::{Delivered, Event, Inbox, Message};
 use crate::log::{LogLine, LogRow};
@@ -263,10 +263,10 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn claim(&self, host: HostId, now: Timestamp, limit: usize) -> Result<Vec<Claim>, Error> {
+    async fn claim(&self, host: HostId, now: Timestamp, room: Room) -> Result<Vec<Claim>, Error> {
         self.writer
             .call("claim runs", move |tx| {
-                write::claim::claim(tx, host, now, limit)
+                write::claim::claim(tx, host, now, room)
             })
             .await
     }

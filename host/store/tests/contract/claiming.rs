@@ -2,7 +2,7 @@
 
 use stepwell_core::id::{Epoch, HostId};
 use stepwell_core::run::Status;
-use stepwell_store::{Change, Then};
+use stepwell_store::{Change, Room, Then};
 
 use crate::support::{
     World, at, attempt, event, host, is_lease_lost, new_run, run, sleeping_until, step, told,
@@ -23,6 +23,7 @@ claims! {
     a_lost_hosts_run_with_tasks_is_ready,
     a_host_that_comes_back_too_late_can_write_nothing,
     claims_without_progress_are_counted_and_progress_ends_the_count,
+    suspects_are_claimed_only_as_far_as_there_is_room_for_them,
     released_runs_are_ready_at_once,
     a_host_finds_what_it_holds_and_nothing_else,
     an_abandoned_run_is_claimed_as_after_a_lost_host,
@@ -52,7 +53,11 @@ async fn the_oldest_readiness_is_claimed_first_and_no_more_than_asked_for(world:
     }
     let mut order = Vec::new();
     loop {
-        let claims = world.store.claim(host(1), at(40), 2).await.unwrap();
+        let claims = world
+            .store
+            .claim(host(1), at(40), Room::any(2))
+            .await
+            .unwrap();
         if claims.is_empty() {
             break;
         }
@@ -72,7 +77,7 @@ async fn a_host_without_a_lease_claims_nothing(world: World) {
     assert!(
         world
             .store
-            .claim(host(99), at(20), 10)
+            .claim(host(99), at(20), Room::any(10))
             .await
             .unwrap()
             .is_empty()
@@ -81,14 +86,19 @@ async fn a_host_without_a_lease_claims_nothing(world: World) {
     assert!(
         world
             .store
-            .claim(host(99), at(30), 10)
+            .claim(host(99), at(30), Room::any(10))
             .await
             .unwrap()
             .is_empty()
     );
     world.store.renew_lease(host(99), at(31)).await.unwrap();
     assert_eq!(
-        world.store.claim(host(99), at(30), 10).await.unwrap().len(),
+        world
+            .store
+            .claim(host(99), at(30), Room::any(10))
+            .await
+            .unwrap()
+            .len(),
         1
     );
 }
@@ -97,7 +107,12 @@ async fn a_run_is_held_until_its_hosts_lease_runs_out_and_no_longer(world: World
     world.store.renew_lease(host(2), at(100)).await.unwrap();
     world.start(7, 10).await;
     assert_eq!(
-        world.store.claim(host(2), at(20), 10).await.unwrap().len(),
+        world
+            .store
+            .claim(host(2), at(20), Room::any(10))
+            .await
+            .unwrap()
+            .len(),
         1
     );
     assert!(world.claimable(99).await.is_empty());
@@ -108,7 +123,11 @@ async fn a_run_is_held_until_its_hosts_lease_runs_out_and_no_longer(world: World
 async fn a_renewed_lease_holds_on(world: World) {
     world.store.renew_lease(host(2), at(100)).await.unwrap();
     world.start(7, 10).await;
-    world.store.claim(host(2), at(20), 10).await.unwrap();
+    world
+        .store
+        .claim(host(2), at(20), Room::any(10))
+        .await
+        .unwrap();
     world.store.renew_lease(host(2), at(200)).await.unwrap();
     assert!(world.claimable(199).await.is_empty());
     assert_eq!(world.claimable(200).await, [run(7)]);
@@ -119,7 +138,11 @@ async fn a_lost_host_is_told_so_only_if_its_guest_ran(world: World) {
     for number in [7, 8] {
         world.start(number, 10).await;
     }
-    let mut claims = world.store.claim(host(2), at(20), 10).await.unwrap();
+    let mut claims = world
+        .store
+        .claim(host(2), at(20), Room::any(10))
+        .await
+        .unwrap();
     let mut resident = world.driven(claims.remove(1));
     let sleep = stepwell_store::Suspension {
         release: false,
@@ -142,7 +165,11 @@ async fn a_lost_host_is_told_so_only_if_its_guest_ran(world: World) {
 async fn a_host_is_lost_only_once(world: World) {
     world.store.renew_lease(host(2), at(100)).await.unwrap();
     world.start(7, 10).await;
-    world.store.claim(host(2), at(20), 10).await.unwrap();
+    world
+        .store
+        .claim(host(2), at(20), Room::any(10))
+        .await
+        .unwrap();
     let mut driven = world.claim_one(100).await;
     assert!(driven.claim.host_lost);
     driven.append(101, Vec::new(), Then::Release).await;
@@ -154,7 +181,7 @@ async fn a_lost_hosts_sleeping_run_is_due_as_before(world: World) {
     world.start(7, 10).await;
     let claim = world
         .store
-        .claim(host(2), at(20), 10)
+        .claim(host(2), at(20), Room::any(10))
         .await
         .unwrap()
         .remove(0);
@@ -195,7 +222,7 @@ async fn a_lost_hosts_run_with_tasks_is_ready(world: World) {
     world.start(7, 10).await;
     let claim = world
         .store
-        .claim(host(2), at(20), 10)
+        .claim(host(2), at(20), Room::any(10))
         .await
         .unwrap()
         .remove(0);
@@ -215,7 +242,7 @@ async fn a_lost_hosts_run_with_a_met_wait_is_ready(world: World) {
     world.start(7, 10).await;
     let claim = world
         .store
-        .claim(host(2), at(20), 10)
+        .claim(host(2), at(20), Room::any(10))
         .await
         .unwrap()
         .remove(0);
@@ -235,7 +262,7 @@ async fn a_host_that_comes_back_too_late_can_write_nothing(world: World) {
     world.start(7, 10).await;
     let claim = world
         .store
-        .claim(host(2), at(20), 10)
+        .claim(host(2), at(20), Room::any(10))
         .await
         .unwrap()
         .remove(0);
@@ -286,8 +313,16 @@ async fn a_host_finds_what_it_holds_and_nothing_else(world: World) {
             .start(number, 10 + u64::try_from(number).unwrap())
             .await;
     }
-    world.store.claim(host(1), at(20), 1).await.unwrap();
-    world.store.claim(host(2), at(20), 2).await.unwrap();
+    world
+        .store
+        .claim(host(1), at(20), Room::any(1))
+        .await
+        .unwrap();
+    world
+        .store
+        .claim(host(2), at(20), Room::any(2))
+        .await
+        .unwrap();
     let held = |host: HostId| {
         let store = std::sync::Arc::clone(&world.store);
         async move {
@@ -359,4 +394,32 @@ async fn only_the_epoch_that_holds_a_run_can_abandon_it(world: World) {
         .unwrap();
     assert_eq!(told(&mut changes), [Change::Ready { run: run(7) }]);
     assert!(!world.claim_one(23).await.claim.host_lost);
+}
+
+async fn suspects_are_claimed_only_as_far_as_there_is_room_for_them(world: World) {
+    for number in [6, 7, 8] {
+        world.start(number, 10).await;
+    }
+    // Each is lost twice without progress, and comes back in this order.
+    for (claimed_at, again_at) in [(20, 30), (40, 50)] {
+        for (claim, later) in world.claim(claimed_at).await.into_iter().zip(0..) {
+            let abandoned = world
+                .store
+                .abandon(claim.run, claim.epoch, at(again_at + later));
+            abandoned.await.unwrap();
+        }
+    }
+    world.start(9, 60).await;
+    let claim = async |runs, suspects| {
+        let room = Room { runs, suspects };
+        let claims = world.store.claim(host(1), at(70), room).await.unwrap();
+        let claimed = claims
+            .iter()
+            .map(|claim| (claim.run.raw(), claim.is_suspect()));
+        claimed.collect::<Vec<_>>()
+    };
+    assert!(claim(0, 5).await.is_empty());
+    assert_eq!(claim(1, 1).await, [(6, true)]);
+    assert_eq!(claim(5, 0).await, [(9, false)]);
+    assert_eq!(claim(5, 5).await, [(7, true), (8, true)]);
 }

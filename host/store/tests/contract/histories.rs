@@ -5,7 +5,7 @@ use stepwell_core::id::{Epoch, EventId, Operation, RunId, Sequence, TenantName};
 use stepwell_core::journal::{Ending, Entry, Record};
 use stepwell_core::run::Status;
 use stepwell_store::{
-    Append, Change, Claim, LogLevel, LogLine, Message, NewRun, RunFilter, Started, Store,
+    Append, Change, Claim, LogLevel, LogLine, Message, NewRun, Room, RunFilter, Started, Store,
     Suspension, Then,
 };
 use tokio::sync::broadcast;
@@ -282,7 +282,11 @@ impl Pair {
                 host: number,
                 limit,
             } => {
-                let claims = store.claim(host(*number), now, *limit).await.unwrap();
+                let room = Room {
+                    runs: *limit,
+                    suspects: *limit / 2,
+                };
+                let claims = store.claim(host(*number), now, room).await.unwrap();
                 Answer {
                     text: format!("{claims:?}"),
                     claims,

@@ -12,7 +12,7 @@ use stepwell_core::run::Status;
 use stepwell_core::time::Timestamp;
 use stepwell_store::{
     Append, Change, Claim, Delivered, Error, MemoryStore, Message, NewRun, NewVersion, Registered,
-    Run, RunFilter, SqliteStore, Started, Store, Suspension, Then,
+    Room, Run, RunFilter, SqliteStore, Started, Store, Suspension, Then,
 };
 use tempfile::TempDir;
 use tokio::sync::broadcast;
@@ -252,7 +252,10 @@ impl World {
 
     /// Claims all there is, for host 1.
     pub(crate) async fn claim(&self, ms: u64) -> Vec<Claim> {
-        self.store.claim(host(1), at(ms), 100).await.unwrap()
+        self.store
+            .claim(host(1), at(ms), Room::any(100))
+            .await
+            .unwrap()
     }
 
     /// Claims the one run there is, for host 1.

@@ -2,7 +2,7 @@
 
 use stepwell_core::id::Sequence;
 use stepwell_core::run::Status;
-use stepwell_store::{Delivered, Error, Message, Registered, RunFilter, Started, Then};
+use stepwell_store::{Delivered, Error, Message, Registered, Room, RunFilter, Started, Then};
 
 use crate::support::{
     COMPONENT, World, acme, at, cancel, digest_of, event, host, keyed_event, label, new_run, order,
@@ -202,7 +202,11 @@ async fn claims_name_their_tenant(world: World) {
     let mut new = new_run(8, 11);
     (new.tenant, new.digest) = (other.clone(), digest_of(b"component 2"));
     world.store.start(new, None).await.unwrap();
-    let claims = world.store.claim(host(1), at(20), 10).await.unwrap();
+    let claims = world
+        .store
+        .claim(host(1), at(20), Room::any(10))
+        .await
+        .unwrap();
     let named: Vec<_> = claims
         .into_iter()
         .map(|claim| (claim.tenant, claim.environment.len()))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell_core::id::{Epoch, EventId, Sequence};
-use stepwell_store::{Append, LogLevel, LogLine, Message, Then};
+use stepwell_store::{Append, LogLevel, LogLine, Message, Room, Then};
 
 use crate::support::{acme, at, event, host, run, step};
 use crate::{appended, reopened, world};
@@ -66,7 +66,7 @@ async fn concurrent_appends_share_commits() {
     assert_eq!(
         world
             .store
-            .claim(host(1), at(11), 1_000)
+            .claim(host(1), at(11), Room::any(1_000))
             .await
             .unwrap()
             .len(),

@@ -4,7 +4,7 @@ use std::fs;
 
 use stepwell_core::id::Sequence;
 use stepwell_core::run::Status;
-use stepwell_store::{Error, SqliteStore, Store};
+use stepwell_store::{Error, Room, SqliteStore, Store};
 
 use crate::support::{COMPONENT, acme, at, digest_of, host, run};
 use crate::{DATABASE, appended, database, reopened, world};
@@ -155,7 +155,7 @@ async fn a_run_with_damaged_rows_is_set_aside_and_keeps_nobody_from_the_others()
         assert_eq!(changed, 1, "{damage}");
         let store = reopened(&folder).store;
         store.renew_lease(host(1), at(1_000_000)).await.unwrap();
-        let claims = store.claim(host(1), at(20), 10).await.unwrap();
+        let claims = store.claim(host(1), at(20), Room::any(10)).await.unwrap();
         let claimed: Vec<_> = claims.iter().map(|claim| claim.run).collect();
         assert_eq!(claimed, [run(2)], "{damage}");
         if let Some(shown) = shown {

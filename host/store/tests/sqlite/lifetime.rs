@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use stepwell_core::id::{EventId, Sequence};
 use stepwell_core::run::Status;
-use stepwell_store::{Error, Message, RunFilter, SqliteStore, Suspension, Then};
+use stepwell_store::{Error, Message, Room, RunFilter, SqliteStore, Suspension, Then};
 
 use crate::support::{
     World, acme, at, attempt, completed, event, host, run, sleeping_until, step, waiting_for,
@@ -127,7 +127,11 @@ async fn a_restart_takes_all_runs_from_the_hosts_before() {
     // The host before is not known any more, though its lease has not run out.
     assert!(after.claim(40).await.is_empty());
     after.store.renew_lease(host(2), at(1_000)).await.unwrap();
-    let claims = after.store.claim(host(2), at(40), 10).await.unwrap();
+    let claims = after
+        .store
+        .claim(host(2), at(40), Room::any(10))
+        .await
+        .unwrap();
     let lost: Vec<_> = claims
         .iter()
         .map(|claim| (claim.run.raw(), claim.host_lost))

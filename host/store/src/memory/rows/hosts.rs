@@ -4,7 +4,7 @@ use stepwell_core::id::{Epoch, HostId, RunId};
 use stepwell_core::time::Timestamp;
 
 use super::{Rows, RunRows, Told};
-use crate::claim::Claim;
+use crate::claim::{Claim, Room};
 use crate::head::Lease;
 
 impl Rows {
@@ -17,22 +17,26 @@ impl Rows {
         &mut self,
         host: HostId,
         now: Timestamp,
-        limit: usize,
+        room: Room,
         told: &mut Told,
     ) -> Vec<Claim> {
         self.expire(now, told);
         if !self.hosts.contains_key(&host) {
             return Vec::new();
         }
-        let mut found: Vec<_> = self
-            .runs
-            .iter()
-            .filter_map(|(id, run)| run.head.claimable_since(now).map(|since| (since, *id)))
-            .collect();
+        let claimable = self.runs.iter().filter_map(|(id, run)| {
+            let since = run.head.claimable_since(now)?;
+            Some((since, *id, run.head.is_suspect()))
+        });
+        let (mut suspects, mut found): (Vec<_>, Vec<_>) =
+            claimable.partition(|(_, _, is_suspect)| *is_suspect);
+        suspects.sort_unstable();
+        suspects.truncate(room.suspects);
+        found.extend(suspects);
         found.sort_unstable();
-        found.truncate(limit);
+        found.truncate(room.runs);
         let mut claims = Vec::with_capacity(found.len());
-        for (_, id) in found {
+        for (_, id, _) in found {
             if let Some(run) = self.runs.get_mut(&id) {
                 let lease = run.head.claim(host, now);
                 claims.push(run.claimed(id, lease));

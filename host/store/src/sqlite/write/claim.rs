@@ -6,7 +6,7 @@ use stepwell_core::payload::Payload;
 use stepwell_core::time::Timestamp;
 
 use super::leases;
-use crate::claim::Claim;
+use crate::claim::{Claim, Room};
 use crate::head::{Head, Lease};
 use crate::inbox::InboxItem;
 use crate::sqlite::fault::{Fault, Result};
@@ -27,7 +27,7 @@ pub(in crate::sqlite) fn claim(
     tx: &mut Tx<'_>,
     host: HostId,
     now: Timestamp,
-    limit: usize,
+    room: Room,
 ) -> Result<Vec<Claim>> {
     leases::expire(tx, now)?;
     let rows = tx.rows();
@@ -35,7 +35,7 @@ pub(in crate::sqlite) fn claim(
         return Ok(Vec::new());
     }
     let mut claims = Vec::new();
-    for run in soonest(heads::claimable(rows, now, limit)?, limit) {
+    for run in soonest(heads::claimable(rows, now, room)?, room.runs) {
         match claim_one(rows, host, now, run) {
             Ok(claim) => claims.extend(claim),
             // Whatever is wrong with one run keeps nobody from the others.
