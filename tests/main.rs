@@ -1,6 +1,7 @@
 //! Tests across crates: one binary, one module per subject.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod bench;
 mod cli;
 mod crash;
 mod http_api;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use stepwell_bench::Workload;
 use stepwell_core::id::TenantName;
 use stepwell_core::run::Status;
 use stepwell_server::wire::{Instant, Span};
@@ -87,6 +88,8 @@ pub(crate) enum Command {
     Resume(Verb),
     /// End a run's sleep early
     Wake(Verb),
+    /// Measure this machine: steps, latency, memory, crashes and timers, beside its bare limits
+    Bench(Bench),
 }
 
 #[derive(Debug, Args)]
@@ -258,6 +261,30 @@ pub(crate) struct Verb {
     /// The run
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) run: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// Where to put temporary folders, which decides what a sync costs; the system's temporary
+    /// folder if absent
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Only these workloads, for example W1,W3
+    #[arg(long, value_name = "WORKLOAD", value_delimiter = ',')]
+    pub(crate) only: Vec<Workload>,
+
+    /// Measure everything so many times, and report the medians
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
+
+    /// A hundredth of the load: shows that it works, and measures nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// End with exit code 1 if a target is missed
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) check: bool,
 }
 
 // ---- Values that make no sense are refused before anything is asked of a server.

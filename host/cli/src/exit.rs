@@ -9,7 +9,7 @@ use crate::client;
 pub(crate) enum Exit {
     /// Done as asked.
     Ok = 0,
-    /// The run that was waited for failed.
+    /// The run that was waited for failed; `bench --check` found a target missed.
     RunFailed = 1,
     /// The arguments make no sense. clap ends the process with the same number.
     Usage = 2,
@@ -29,7 +29,7 @@ pub(crate) enum Exit {
 pub(crate) const HELP: &str = "\
 Exit codes:
   0  done as asked; a run that was waited for has completed
-  1  the run that was waited for has failed
+  1  the run that was waited for has failed; with bench --check, a target is missed
   2  the arguments make no sense
   3  the server refused: no such run, a conflict, a component that is not accepted
   4  the server could not be reached, or has a fault

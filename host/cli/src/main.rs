@@ -3,12 +3,14 @@
 //! ```text
 //! args ──► serve ──► store, sandbox, engine, server      the one place that names them all
 //!      ──► build ──► cargo, sandbox
+//!      ──► bench ──► the crate of that name, which runs `serve` as well
 //!      ──► versions, runs, follow ──► client ──► a server ──► render ──► terminal
 //! ```
 //!
-//! Everything but `serve` and `build` only speaks HTTP, and could run on another machine.
+//! Everything but `serve`, `build` and `bench` only speaks HTTP, and could run on another machine.
 
 mod args;
+mod bench;
 mod build;
 mod client;
 mod exit;
@@ -71,6 +73,7 @@ fn run(terminal: &Terminal, arguments: Arguments) -> anyhow::Result<Exit> {
         }
         Command::Pause(verb) => runs::verb(terminal, &client, "pause", &verb.run, None),
         Command::Resume(verb) => runs::verb(terminal, &client, "resume", &verb.run, None),
+        Command::Bench(bench) => bench::bench(terminal, bench),
         Command::Wake(verb) => runs::verb(terminal, &client, "wake", &verb.run, None),
     }
 }
