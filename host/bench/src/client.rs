@@ -1,33 +1,19 @@
-//! HTTP to the host process, over kept connections.
-
-use std::time::Duration;
+//! The host's API, as far as the workloads need it.
 
 use serde::de::DeserializeOwned;
 use stepwell_server::wire;
 
+use crate::connections::{Connections, Request};
 use crate::error::Error;
 
-/// Longer than the longest that a host lets anybody wait (60 s).
-const TIMEOUT: Duration = Duration::from_secs(90);
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// One pool of connections to one host. Cheap to clone; clones share the pool.
+/// Asks one host. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Client {
-    agent: ureq::Agent,
-    url: String,
-}
+pub(crate) struct Client(Connections);
 
 impl Client {
-    pub(crate) fn new(url: &str) -> Self {
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(TIMEOUT))
-            .build();
-        Self {
-            agent: config.into(),
-            url: format!("{url}/v1/"),
-        }
+    /// For the host at this address of the loopback, such as `127.0.0.1:7117`.
+    pub(crate) fn new(address: &str) -> Self {
+        Self(Connections::new(address))
     }
 
     /// Starts a run, and returns its id.
@@ -89,47 +75,45 @@ impl Client {
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        let answer = self.agent.get(format!("{}{path}", self.url)).call();
-        read(format!("GET {path}"), answer)
+        self.ask("GET", path, "", &[])
     }
 
     pub(crate) fn post<T: DeserializeOwned>(&self, path: &str, body: &str) -> Result<T, Error> {
-        let request = self.agent.post(format!("{}{path}", self.url));
-        let answer = request.content_type("application/json").send(body);
-        read(format!("POST {path}"), answer)
+        self.ask("POST", path, "application/json", body.as_bytes())
     }
 
     pub(crate) fn put<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Error> {
-        let request = self.agent.put(format!("{}{path}", self.url));
-        let answer = request.content_type("application/wasm").send(body);
-        read(format!("PUT {path}"), answer)
+        self.ask("PUT", path, "application/wasm", body)
     }
-}
 
-fn read<T: DeserializeOwned>(
-    request: String,
-    answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-) -> Result<T, Error> {
-    let read = answer.and_then(|mut answer| {
-        let status = answer.status();
-        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-        Ok((status, body.read_to_string()?))
-    });
-    let (status, text) = match read {
-        Ok(read) => read,
-        Err(error) => {
-            return Err(Error::Http {
-                request,
-                source: Box::new(error),
-            });
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<T, Error> {
+        let asked = || format!("{method} /v1/{path}");
+        let request = Request {
+            method,
+            path,
+            content_type,
+            body,
+        };
+        let answer = self.0.ask(&request).map_err(|source| Error::Http {
+            request: asked(),
+            source,
+        })?;
+        if !(200..300).contains(&answer.status) {
+            return Err(Error::unexpected(format!(
+                "{} was answered with {}: {}",
+                asked(),
+                answer.status,
+                String::from_utf8_lossy(&answer.body)
+            )));
         }
-    };
-    if !status.is_success() {
-        return Err(Error::unexpected(format!(
-            "{request} was answered with {status}: {text}"
-        )));
+        serde_json::from_slice(&answer.body).map_err(|error| {
+            Error::unexpected(format!("the answer to {} cannot be read: {error}", asked()))
+        })
     }
-    serde_json::from_str(&text).map_err(|error| {
-        Error::unexpected(format!("the answer to {request} cannot be read: {error}"))
-    })
 }

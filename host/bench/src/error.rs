@@ -31,7 +31,7 @@ pub enum Error {
         /// What was asked.
         request: String,
         /// Why there is no answer.
-        source: Box<ureq::Error>,
+        source: io::Error,
     },
     /// The host, or this bench, did something else than it should.
     #[error("{0}")]

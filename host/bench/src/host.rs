@@ -140,12 +140,12 @@ fn launch(folder: &Path) -> Result<(Child, Client), Error> {
     }
     // Its first line says where it is.
     let ready = receiver.recv_timeout(READY_WITHIN);
-    let url = ready.as_deref().ok().and_then(|line| {
-        let url = &line[line.find("http://")?..];
-        url.split_whitespace().next()
+    let address = ready.as_deref().ok().and_then(|line| {
+        let (_, address) = line.split_once("http://")?;
+        address.split_whitespace().next()
     });
-    if let Some(url) = url {
-        let client = Client::new(url);
+    if let Some(address) = address {
+        let client = Client::new(address);
         return Ok((child, client));
     }
     let _ = child.kill();

@@ -18,6 +18,7 @@
 mod bare;
 mod bench;
 mod client;
+mod connections;
 mod depth;
 mod error;
 mod figure;
