@@ -15,6 +15,11 @@
 //! Nothing here decides whether a figure is good: a bound is part of the figure, and the report
 //! says whether it is kept.
 
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")
+)]
+
 mod bare;
 mod bench;
 mod client;
