@@ -302,12 +302,26 @@ impl Head {
         }
         match message {
             Message::Event {
-                mailbox_events_max, ..
-            } if self.mailbox_events >= *mailbox_events_max => Some(Delivered::MailboxFull),
+                name,
+                mailbox_events_max,
+                ..
+            } if self.is_full_for(name, *mailbox_events_max) => Some(Delivered::MailboxFull),
             // It ends the same sleep, and the inbox stays bounded.
             Message::Wake if self.wake.is_some() => Some(Delivered::Already { id: None }),
             _ => None,
         }
+    }
+
+    /// Whether the mailbox takes no further event of this name. One that is waited for has room for
+    /// as many again, so that events that nobody waits for keep out none that is.
+    fn is_full_for(&self, name: &str, events_max: u64) -> bool {
+        let is_waited_for = self.waits.iter().any(|wait| wait == name);
+        let events_max = if is_waited_for {
+            events_max.saturating_mul(2)
+        } else {
+            events_max
+        };
+        self.mailbox_events >= events_max
     }
 
     /// Carries out a message that [`Self::refuse`] has passed. Answers with its place in the inbox and

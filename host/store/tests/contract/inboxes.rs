@@ -14,6 +14,7 @@ claims! {
     an_event_with_a_used_delivery_key_is_delivered_once,
     a_used_delivery_key_is_known_after_the_run_has_ended,
     a_full_mailbox_refuses_events_until_one_is_taken,
+    a_full_mailbox_has_room_for_events_that_are_waited_for,
     an_event_to_a_finished_run_is_refused_with_its_status,
     an_event_to_an_unknown_run_is_answered_so,
     events_wait_while_a_run_is_scheduled_or_queued,
@@ -110,6 +111,28 @@ async fn a_full_mailbox_refuses_events_until_one_is_taken(world: World) {
     driven.append(14, vec![taken(14, 1, "a")], Then::Run).await;
     world.accepted(7, event("a"), 15).await;
     assert_eq!(world.send(7, event("a"), 16).await, Delivered::MailboxFull);
+}
+
+async fn a_full_mailbox_has_room_for_events_that_are_waited_for(world: World) {
+    let mut driven = world.drive(7, 10).await;
+    driven
+        .suspend(11, crate::support::waiting_for(&["paid"]))
+        .await;
+    for _ in 0..MAILBOX_MAX {
+        world.accepted(7, keyed_event("other", None), 12).await;
+    }
+    assert_eq!(
+        world.send(7, event("other"), 13).await,
+        Delivered::MailboxFull
+    );
+    for _ in 0..MAILBOX_MAX {
+        world.accepted(7, event("paid"), 14).await;
+    }
+    // It is bounded all the same.
+    assert_eq!(
+        world.send(7, event("paid"), 15).await,
+        Delivered::MailboxFull
+    );
 }
 
 async fn an_event_to_a_finished_run_is_refused_with_its_status(world: World) {
