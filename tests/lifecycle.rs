@@ -794,7 +794,10 @@ async fn an_input_that_does_not_fit_the_schema_starts_nothing() {
         (r#"{"count":"two"}"#, "does not fit the schema"),
         (r#"{"count":}"#, "is not JSON"),
         // Text that passes for JSON and stands for no value.
-        (r#"{"count":1,"effect_url":"\ud800"}"#, "is not JSON"),
+        (
+            r#"{"count":1,"effect_url":"\ud800"}"#,
+            "is not JSON that stands",
+        ),
     ] {
         let mut begin = start("steps", None, json!(null));
         begin.input = stepwell_core::payload::Payload::Json(input.to_owned());

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use stepwell_core::id::{Epoch, RunId};
 use stepwell_core::time::Timestamp;
-use stepwell_store::{Change, Claim, Room};
+use stepwell_store::{Change, Claim, Error, Room};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::MissedTickBehavior;
@@ -18,6 +19,11 @@ use crate::signals::Signals;
 
 /// Runs claimed in one call.
 const CLAIM_BATCH: usize = 256;
+
+/// How long to wait after a claim that failed.
+const CLAIM_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait before another look for a run that is overdue and was not claimed.
+const OVERDUE_AGAIN: Duration = Duration::from_millis(20);
 
 /// Starts driving a claimed run.
 pub(crate) fn drive(shared: &Arc<Shared>, claim: Claim) {
@@ -62,10 +68,20 @@ pub(crate) async fn dispatch(
     let mut strays = HashMap::new();
     loop {
         if work.look && shared.room() > 0 {
-            work.look = claim(&shared).await;
-            if !work.look {
-                // Whatever falls due from now on is told of by `Change::Due`, which is still queued.
-                work.due = next_due(&shared).await;
+            match claim(&shared).await {
+                Ok(may_have_more) => {
+                    work.look = may_have_more;
+                    if !may_have_more {
+                        // Whatever falls due from now on is told of by `Change::Due`, which is still
+                        // queued.
+                        work.due = next_due(&shared).await;
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "no runs were claimed; trying again in {CLAIM_AGAIN:?}");
+                    work.look = false;
+                    work.due = Some(shared.now().after(CLAIM_AGAIN));
+                }
             }
         }
         let due = work.due;
@@ -134,32 +150,25 @@ impl Work {
 }
 
 /// Claims what is ready and there is room for. True if there may be more.
-async fn claim(shared: &Arc<Shared>) -> bool {
+async fn claim(shared: &Arc<Shared>) -> Result<bool, Error> {
     lease::keep(shared).await;
     let limit = shared.room().min(CLAIM_BATCH);
     let room = Room {
         runs: limit,
         suspects: shared.suspects.room(),
     };
-    match shared.store.claim(shared.host, shared.now(), room).await {
-        Ok(claims) => {
-            let count = claims.len();
-            for claim in claims {
-                drive(shared, claim);
-            }
-            if count == limit && shared.room() == 0 {
-                // Those who wait in memory make room for those who are ready to go on.
-                shared
-                    .residency
-                    .evict(CLAIM_BATCH.min(shared.driven_count()));
-            }
-            count == limit
-        }
-        Err(error) => {
-            tracing::error!(%error, "no runs were claimed; the sweep tries again");
-            false
-        }
+    let claims = shared.store.claim(shared.host, shared.now(), room).await?;
+    let count = claims.len();
+    for claim in claims {
+        drive(shared, claim);
     }
+    if count == limit && shared.room() == 0 {
+        // Those who wait in memory make room for those who are ready to go on.
+        shared
+            .residency
+            .evict(CLAIM_BATCH.min(shared.driven_count()));
+    }
+    Ok(count == limit)
 }
 
 /// Gives up runs that this host holds and doesn't drive, as a claim leaves behind whose
@@ -196,7 +205,11 @@ async fn next_due(shared: &Shared) -> Option<Timestamp> {
         .due(Timestamp::EPOCH, Timestamp::from_ms(u64::MAX), 1)
         .await
     {
-        Ok(due) => due.first().map(|(at, _)| *at),
+        // One that is overdue was not claimed: a suspect that must wait its turn, or a lease that has
+        // run out. Asking at once would ask for ever.
+        Ok(due) => due
+            .first()
+            .map(|(at, _)| (*at).max(shared.now().after(OVERDUE_AGAIN))),
         Err(error) => {
             tracing::error!(%error, "the next due time was not read; the sweep looks again");
             None

@@ -23,6 +23,7 @@ mod lease;
 mod logs;
 pub mod register;
 mod residency;
+mod schema;
 pub mod send;
 mod shared;
 mod signals;

@@ -7,6 +7,7 @@ use stepwell_sandbox::CheckError;
 use stepwell_sandbox::guest::{Manifest, WorkflowSpec};
 use stepwell_store::NewVersion;
 
+use crate::schema::Schema;
 use crate::shared::Shared;
 
 /// A component to register.
@@ -55,6 +56,14 @@ pub enum Error {
         /// What it stands for.
         digest: ComponentDigest,
     },
+    /// A schema that payloads cannot be held against.
+    #[error("the schema of {of} is not accepted: {problem}")]
+    Schema {
+        /// What it is of, cut to 300 characters.
+        of: String,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
     /// An environment variable that cannot be set.
     #[error(
         "environment variable `{name}` cannot be set: a name is 1 to 256 characters without `=` or NUL, a value up to 32 KiB without NUL, and there are at most 256, each once"
@@ -87,6 +96,7 @@ pub(crate) async fn register(
             CheckError::Rejected(rejected) => Error::Rejected(rejected),
             CheckError::Host(fault) => Error::Sandbox(fault),
         })?;
+    check_schemas(&checked.manifest)?;
     let workflows = checked
         .manifest
         .workflows
@@ -122,6 +132,36 @@ pub(crate) async fn register(
         manifest: checked.manifest,
         is_new,
     })
+}
+
+fn check_schemas(manifest: &Manifest) -> Result<(), Error> {
+    for workflow in &manifest.workflows {
+        let name = &workflow.name;
+        let whole = [
+            (
+                format!("the input of workflow `{name}`"),
+                &workflow.input_schema,
+            ),
+            (
+                format!("the output of workflow `{name}`"),
+                &workflow.output_schema,
+            ),
+        ];
+        let events = workflow
+            .events
+            .iter()
+            .map(|(event, schema)| (format!("event `{event}` of workflow `{name}`"), schema));
+        for (of, schema) in whole.into_iter().chain(events) {
+            let Some(text) = schema else { continue };
+            // The sandbox has checked that it is JSON.
+            let value = serde_json::from_str(text).unwrap_or_default();
+            Schema::compile(&value).map_err(|error| Error::Schema {
+                of: of.chars().take(300).collect(),
+                problem: error.to_string(),
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// A workflow's part of the manifest, as JSON text for whoever reads it.

@@ -74,13 +74,9 @@ pub(crate) async fn check(
     let version = versions
         .get(&*shared.store, tenant, &row.workflow, Some(&row.label))
         .await?;
-    // A run outlives no version, but a check that cannot be made refuses nobody.
-    let misfits = version.map_or(Ok(None), |known| {
-        known.event_misfits(&send.name, &send.payload)
-    });
-    let unfit = match misfits {
-        Ok(misfits) => misfits,
-        Err(not_json) => Some(format!("it is not JSON: {not_json}")),
+    let unfit = match version {
+        Some(known) => known.event_misfits(&send.name, &send.payload).await,
+        None => None,
     };
     if let Some(detail) = unfit {
         let event = send.name;

@@ -147,10 +147,7 @@ pub(crate) async fn start(
             _ => Error::NoSuchWorkflow { workflow },
         });
     };
-    let not_json = |error: serde_json::Error| Error::InputNotJson {
-        detail: error.to_string(),
-    };
-    if let Some(detail) = known.input_misfits(&input).map_err(not_json)? {
+    if let Some(detail) = known.input_misfits(&input).await {
         return Err(Error::InputUnfit { workflow, detail });
     }
     let run = RunId::from_raw(Uuid::now_v7().as_u128());

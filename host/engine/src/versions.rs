@@ -6,26 +6,27 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jsonschema::Validator;
 use stepwell_core::id::{TenantName, VersionLabel, WorkflowName};
 use stepwell_core::payload::Payload;
 use stepwell_store::{Error, Store, Version};
+
+use crate::schema::Schema;
 
 /// A version, and what it takes.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) version: Version,
-    input: Option<Validator>,
+    input: Option<Schema>,
     /// By name; those that it says something about.
-    events: HashMap<String, Validator>,
+    events: HashMap<String, Schema>,
 }
 
 impl Known {
     fn new(version: Version) -> Self {
         let manifest: serde_json::Value =
             serde_json::from_str(&version.manifest).unwrap_or_default();
-        // Registration has checked that the schemas are such; one that says nothing is `null`.
-        let compile = |schema: &serde_json::Value| jsonschema::validator_for(schema).ok();
+        // Registration has compiled them before; where it says nothing, there is `null` or nothing.
+        let compile = |schema: &serde_json::Value| Schema::compile(schema).ok();
         let event = |event: &serde_json::Value| {
             let name = event.get("name")?.as_str()?.to_owned();
             Some((name, compile(event.get("schema")?)?))
@@ -39,52 +40,15 @@ impl Known {
     }
 
     /// Where the input does not fit its schema: the first few places.
-    ///
-    /// # Errors
-    /// As [`misfits`].
-    pub(crate) fn input_misfits(
-        &self,
-        input: &Payload,
-    ) -> Result<Option<String>, serde_json::Error> {
-        misfits(self.input.as_ref(), input)
+    pub(crate) async fn input_misfits(&self, input: &Payload) -> Option<String> {
+        self.input.as_ref()?.misfits(input).await
     }
 
     /// Where an event's payload does not fit its schema. An event that the version says nothing
     /// about fits.
-    ///
-    /// # Errors
-    /// As [`misfits`].
-    pub(crate) fn event_misfits(
-        &self,
-        name: &str,
-        payload: &Payload,
-    ) -> Result<Option<String>, serde_json::Error> {
-        misfits(self.events.get(name), payload)
+    pub(crate) async fn event_misfits(&self, name: &str, payload: &Payload) -> Option<String> {
+        self.events.get(name)?.misfits(payload).await
     }
-}
-
-/// The first few places at which a payload does not fit a schema. Binary payloads fit every one.
-///
-/// # Errors
-/// What the schema cannot be held against: text that no JSON value can be made of, such as half of
-/// a surrogate pair, or one nested too deeply.
-fn misfits(
-    schema: Option<&Validator>,
-    payload: &Payload,
-) -> Result<Option<String>, serde_json::Error> {
-    let (Some(validator), Payload::Json(text)) = (schema, payload) else {
-        return Ok(None);
-    };
-    let value: serde_json::Value = serde_json::from_str(text)?;
-    let misfits: Vec<String> = validator
-        .iter_errors(&value)
-        .take(3)
-        .map(|error| match error.instance_path().to_string() {
-            path if path.is_empty() => error.to_string(),
-            path => format!("at {path}: {error}"),
-        })
-        .collect();
-    Ok((!misfits.is_empty()).then(|| misfits.join("; ")))
 }
 
 type Key = (TenantName, WorkflowName, Option<VersionLabel>);
@@ -92,7 +56,14 @@ type Key = (TenantName, WorkflowName, Option<VersionLabel>);
 /// The versions at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
-    known: Mutex<HashMap<Key, Arc<Known>>>,
+    known: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    rows: HashMap<Key, Arc<Known>>,
+    /// Grows with every registration: what was read before one is not kept after it.
+    registrations: u64,
 }
 
 /// Versions at hand, of all tenants together; the table is emptied when it is full.
@@ -107,27 +78,35 @@ impl Versions {
         label: Option<&VersionLabel>,
     ) -> Result<Option<Arc<Known>>, Error> {
         let key = (tenant.clone(), workflow.clone(), label.cloned());
-        if let Some(known) = self.known().get(&key) {
-            return Ok(Some(Arc::clone(known)));
-        }
+        let registrations = {
+            let table = self.known();
+            if let Some(known) = table.rows.get(&key) {
+                return Ok(Some(Arc::clone(known)));
+            }
+            table.registrations
+        };
         let Some(version) = store.version(tenant, workflow, label).await? else {
             return Ok(None);
         };
         let found = Arc::new(Known::new(version));
-        let mut known = self.known();
-        if known.len() >= KNOWN_MAX {
-            known.clear();
+        let mut table = self.known();
+        if table.registrations == registrations {
+            if table.rows.len() >= KNOWN_MAX {
+                table.rows.clear();
+            }
+            table.rows.insert(key, Arc::clone(&found));
         }
-        known.insert(key, Arc::clone(&found));
         Ok(Some(found))
     }
 
     /// Something was registered.
     pub(crate) fn forget(&self) {
-        self.known().clear();
+        let mut table = self.known();
+        table.rows.clear();
+        table.registrations += 1;
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Known>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, Table> {
         // Nothing in here can panic half-way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

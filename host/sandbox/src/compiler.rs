@@ -10,6 +10,7 @@
 //! ```
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -151,6 +152,8 @@ fn in_worker(worker: &Worker, bytes: &[u8]) -> Result<Code, Failed> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        // What a terminal sends to stop the host is not meant for a compile that it waits for.
+        .process_group(0)
         .spawn()
         .map_err(host)?;
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
@@ -184,11 +187,19 @@ fn in_worker(worker: &Worker, bytes: &[u8]) -> Result<Code, Failed> {
     }
 }
 
+const SIGINT: i32 = 2;
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+
 /// Waits for the worker to end, and ends it when it takes too much.
 fn look_after(child: &mut Child, worker: &Worker) -> Result<(), Failed> {
     let begun = Instant::now();
     loop {
         match child.try_wait() {
+            // Somebody ended it, or the machine is out of memory: that says nothing of the component.
+            Ok(Some(status)) if matches!(status.signal(), Some(SIGINT | SIGKILL | SIGTERM)) => {
+                return Err(Failed::Host("the compiler was killed".to_owned()));
+            }
             Ok(Some(_)) => return Ok(()),
             Ok(None) => {}
             Err(error) => {

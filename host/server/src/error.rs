@@ -292,6 +292,9 @@ impl From<register::Error> for Problem {
             Error::Conflict { digest, .. } => {
                 Self::new(Kind::VersionConflict, detail).with("digest", digest.to_string())
             }
+            Error::Schema { .. } => {
+                Self::new(Kind::ComponentRejected, detail).with("reason", "bad-schema")
+            }
             Error::Environment { .. } => Self::new(Kind::BadRequest, detail),
             Error::Store(error) => error.into(),
         }

@@ -159,7 +159,14 @@ async fn component(
             Err(error) => error,
         };
         loads += 1;
-        if loads == LOADS_MAX || signals.is_shutdown() {
+        if signals.is_shutdown() {
+            // That is why; the next host loads it.
+            return Err(Error::Unavailable {
+                action: "load a component",
+                detail: "the host shuts down".to_owned(),
+            });
+        }
+        if loads == LOADS_MAX {
             return Ok(Err(format!(
                 "component {digest} cannot be loaded: {error}; mend that, then resume the run"
             )));
@@ -220,6 +227,8 @@ async fn drive_to_end(state: &Arc<Mutex<RunState>>) -> Result<(), Error> {
         };
         match next {
             Next::Leave => return Ok(()),
+            // A guest may not ask for anything that would let it notice.
+            Next::Replay if state.signals.is_shutdown() => return state.flush(Then::Release).await,
             Next::Replay => {}
         }
     }
