@@ -42,7 +42,9 @@ pub(crate) struct Head {
     pub(crate) paused: bool,
     /// Asked to stop.
     pub(crate) cancel_requested: bool,
-    /// Whether the host that last held it was lost while the guest ran.
+    /// Whether a host that held it was lost while the guest ran, and the guest has neither got an
+    /// entry written nor waited since: whoever drives it next must know, also after one that set it
+    /// aside or released it before its guest asked for anything.
     pub(crate) host_lost: bool,
     /// Claims in a row without an entry that is progress.
     pub(crate) claims_without_progress: u32,
@@ -167,7 +169,6 @@ impl Head {
         self.touch(at);
         self.epoch = Epoch(self.epoch.0 + 1);
         self.host = Some(host);
-        self.host_lost = false;
         self.claims_without_progress = self.claims_without_progress.saturating_add(1);
         self.run();
         lease
@@ -245,6 +246,9 @@ impl Head {
             if let Effect::TakeEvent { .. } = effect {
                 self.mailbox_events = self.mailbox_events.saturating_sub(1);
             }
+        }
+        if !append.entries.is_empty() || matches!(append.then, Then::Suspend(_)) {
+            self.host_lost = false;
         }
         self.wake = self.wake.filter(|wake| *wake > append.inbox_seen);
         match &append.then {

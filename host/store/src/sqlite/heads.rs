@@ -43,7 +43,7 @@ const INSERT: &str = concat!(
 /// looks at none.
 const RUN_ON: &str =
     "UPDATE heads SET tail = ?2, next = ?3, journal_bytes = ?4, claims_without_progress = ?5,
-    mailbox_events = ?6, wake = ?7, revision = ?8, updated_at = ?9 WHERE run = ?1";
+    mailbox_events = ?6, wake = ?7, revision = ?8, updated_at = ?9, host_lost = ?10 WHERE run = ?1";
 const UPDATE: &str = "UPDATE heads SET tail = ?2, status = ?3, epoch = ?4, host = ?5, generation = ?6, next = ?7,
     journal_bytes = ?8, due = ?9, ready_since = ?10, paused = ?11, cancel_requested = ?12, host_lost = ?13,
     claims_without_progress = ?14, waits = ?15, sleeps = ?16, inbox_last = ?17, mailbox_events = ?18, wake = ?19,
@@ -151,6 +151,7 @@ pub(super) fn run_on(rows: &Connection, run: RunId, row: &HeadRow) -> Result<()>
         head.wake.map(|wake| int(wake.0)),
         int(head.revision),
         time(head.updated_at),
+        head.host_lost,
     ))?;
     Ok(())
 }

@@ -17,7 +17,7 @@ claims! {
     a_run_is_held_until_its_hosts_lease_runs_out_and_no_longer,
     a_renewed_lease_holds_on,
     a_lost_host_is_told_so_only_if_its_guest_ran,
-    a_host_is_lost_only_once,
+    a_lost_host_is_told_of_until_the_guest_has_got_further,
     a_lost_hosts_sleeping_run_is_due_as_before,
     a_lost_hosts_run_with_a_met_wait_is_ready,
     a_lost_hosts_run_with_tasks_is_ready,
@@ -162,18 +162,27 @@ async fn a_lost_host_is_told_so_only_if_its_guest_ran(world: World) {
     assert_eq!(lost, [(8, false), (7, true)]);
 }
 
-async fn a_host_is_lost_only_once(world: World) {
+async fn a_lost_host_is_told_of_until_the_guest_has_got_further(world: World) {
     world.store.renew_lease(host(2), at(100)).await.unwrap();
     world.start(7, 10).await;
-    world
-        .store
-        .claim(host(2), at(20), Room::any(10))
-        .await
-        .unwrap();
+    let room = Room::any(10);
+    world.store.claim(host(2), at(20), room).await.unwrap();
+    // Released, or set aside, before the guest has asked for anything.
     let mut driven = world.claim_one(100).await;
     assert!(driven.claim.host_lost);
     driven.append(101, Vec::new(), Then::Release).await;
-    assert!(!world.claim_one(102).await.claim.host_lost);
+    let mut driven = world.claim_one(102).await;
+    assert!(driven.claim.host_lost);
+    let reason = "of a test".to_owned();
+    driven.append(103, Vec::new(), Then::Stick { reason }).await;
+    world
+        .accepted(7, stepwell_store::Message::Resume, 104)
+        .await;
+    let mut driven = world.claim_one(105).await;
+    assert!(driven.claim.host_lost);
+    driven.append(106, vec![step(106, 0)], Then::Run).await;
+    driven.append(107, Vec::new(), Then::Release).await;
+    assert!(!world.claim_one(108).await.claim.host_lost);
 }
 
 async fn a_lost_hosts_sleeping_run_is_due_as_before(world: World) {
