@@ -4,6 +4,7 @@
 mod bench;
 mod cli;
 mod crash;
+mod docs;
 mod http_api;
 mod in_process;
 mod lifecycle;
