@@ -21,6 +21,11 @@ const ROWS_A_BATCH: u32 = 100;
 /// As the store has it: pages in the log before it is written back and begun anew.
 const LOG_PAGES: u32 = 4_096;
 
+/// The name of a figure: how much longer a slow fdatasync takes than a fast one.
+pub(crate) const UNSTEADINESS: &str = "fdatasync of 4 KiB, p90 in p10";
+/// From here on a sync has no one time that anything could be compared with.
+pub(crate) const UNSTEADINESS_MAX: f64 = 5.0;
+
 /// A file and a database beside the store's.
 #[derive(Debug)]
 pub(crate) struct Bare {
@@ -69,6 +74,7 @@ impl Bare {
                 micros(syncs.percentile(99)),
                 "µs",
             ),
+            Figure::new(UNSTEADINESS, unsteadiness(&syncs), "×"),
             Figure::new(
                 "SQLite FULL commit of one small row, p50",
                 micros(commits.median()),
@@ -132,4 +138,8 @@ impl Bare {
         }
         Ok(f64::from(batches * ROWS_A_BATCH) / began.elapsed().as_secs_f64())
     }
+}
+
+fn unsteadiness(syncs: &Sample) -> f64 {
+    syncs.percentile(90).as_secs_f64() / syncs.percentile(10).as_secs_f64()
 }

@@ -61,7 +61,7 @@ fn steps_of(world: &World, steps: u32) -> Result<Vec<(u32, Duration)>, Error> {
 
 /// The last change is the last step's, which ends the run as well. The first ones may have come
 /// before anybody watched. Changes that were seen as one share their span.
-fn spans(seen: &[Seen], steps: u32) -> Vec<(u32, Duration)> {
+pub(crate) fn spans(seen: &[Seen], steps: u32) -> Vec<(u32, Duration)> {
     let last = seen.last().map_or(0, |seen| seen.change);
     let mut spans = Vec::new();
     for pair in seen.windows(2) {

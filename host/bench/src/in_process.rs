@@ -22,8 +22,11 @@ use tokio::task::JoinSet;
 use crate::error::Error;
 use crate::guest::VERSION;
 
-/// How often it is looked whether the engine is at rest; a thousandth of what is measured.
-const LOOK: Duration = Duration::from_micros(100);
+/// How often it is looked whether the engine is at rest. Not often, so that a run which is measured
+/// has the cores for itself; what must be known to the microsecond is watched instead.
+const LOOK: Duration = Duration::from_millis(20);
+/// For the moment when many runs are done: a watch of each would be in their way.
+const LOOK_CLOSELY: Duration = Duration::from_millis(1);
 /// Nothing that is measured takes so long.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -92,27 +95,30 @@ impl World {
         })
     }
 
-    /// Waits until the engine drives a run.
-    pub(crate) fn until_busy(&self) -> Result<(), Error> {
+    /// Waits until all of these runs have completed.
+    pub(crate) fn until_completed(&self, runs: &[RunId]) -> Result<(), Error> {
+        self.look_until_completed(runs, LOOK).map(drop)
+    }
+
+    /// The same for many runs that begin now, and when it was, to the millisecond.
+    pub(crate) fn completed_at(&self, runs: &[RunId]) -> Result<Instant, Error> {
         let began = Instant::now();
-        while self.engine.driven() == 0 {
+        while self.engine.driven() == 0 && !self.are_completed(runs)? {
             if began.elapsed() > PATIENCE {
                 return Err(Error::unexpected("no run began"));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(LOOK_CLOSELY);
         }
-        Ok(())
+        self.look_until_completed(runs, LOOK_CLOSELY)
     }
 
-    /// Waits until all of these runs have completed, and returns when that was.
-    ///
     /// A run is driven until its end is durable; so it is enough to look at how many are driven,
     /// which costs the engine nothing, and to look at the rows once.
-    pub(crate) fn until_completed(&self, runs: &[RunId]) -> Result<Instant, Error> {
+    fn look_until_completed(&self, runs: &[RunId], pause: Duration) -> Result<Instant, Error> {
         let give_up = Instant::now() + PATIENCE;
         while Instant::now() < give_up {
             if self.engine.driven() > 0 {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(pause);
                 continue;
             }
             let at = Instant::now();

@@ -59,8 +59,7 @@ fn scheduled(world: &World, runs: u32) -> Result<(Duration, f64), Error> {
     }
     let commits_before = world.counts().commits;
     wall::sleep_until(at_ms);
-    world.until_busy()?;
-    let took = world.until_completed(&started)? - due;
+    let took = world.completed_at(&started)? - due;
     Ok((took, (world.counts().commits - commits_before) as f64))
 }
 
@@ -68,5 +67,5 @@ fn scheduled(world: &World, runs: u32) -> Result<(Duration, f64), Error> {
 fn at_once(world: &World, runs: u32) -> Result<Duration, Error> {
     let began = Instant::now();
     let started = world.start_many(runs, (STEPS, STEPS_EACH), None)?;
-    Ok(world.until_completed(&started)? - began)
+    Ok(world.completed_at(&started)? - began)
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::bare::{UNSTEADINESS, UNSTEADINESS_MAX};
 use crate::figure::{Bound, Figure};
 use crate::guest::STEP_RESULT;
 use crate::hardware::Hardware;
@@ -20,6 +21,8 @@ pub struct Report {
     pub settings: Settings,
     /// On what.
     pub hardware: Hardware,
+    /// Why the figures say less than they seem to, if there is a reason.
+    pub warnings: Vec<String>,
     /// What the file system and SQLite allow, without Stepwell.
     pub bare: Vec<Measured>,
     /// Those that were asked for, in order.
@@ -127,6 +130,7 @@ impl Report {
         };
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            warnings: warnings(is_quick, &hardware, &bare),
             settings,
             hardware,
             bare: measured(bare),
@@ -164,7 +168,7 @@ impl Report {
             kernel,
             folder,
             file_system,
-            is_in_memory,
+            is_in_memory: _,
             load_before,
             load_after,
         } = &self.hardware;
@@ -190,15 +194,8 @@ impl Report {
         if *runs > 1 {
             line(&format!("  medians of {runs} runs"));
         }
-        if *is_in_memory {
-            line(
-                "  ! the data is in memory, where a sync costs nothing: name a folder on a disk with --data",
-            );
-        }
-        if *is_quick {
-            line(
-                "  ! quick: a hundredth of the load, which shows that it works and measures nothing",
-            );
+        for warning in &self.warnings {
+            line(&format!("  ! {warning}"));
         }
         line("\nbare limits");
         text.push_str(&lines(&self.bare));
@@ -235,6 +232,30 @@ impl Report {
             })
             .map(|figure| figure.name.as_str())
     }
+}
+
+fn warnings(is_quick: bool, hardware: &Hardware, bare: &[Figure]) -> Vec<String> {
+    let unsteady = bare
+        .iter()
+        .find(|figure| figure.name == UNSTEADINESS && figure.value > UNSTEADINESS_MAX);
+    let mut warnings = Vec::new();
+    if is_quick {
+        warnings.push(
+            "quick: a hundredth of the load, which shows that it works and measures nothing".into(),
+        );
+    }
+    if hardware.is_in_memory {
+        warnings.push(
+            "the data is in memory, where a sync costs nothing: name a folder on a disk with --data".into(),
+        );
+    }
+    if let Some(figure) = unsteady {
+        warnings.push(format!(
+            "syncs are unsteady: a slow one takes {} times as long as a fast one; the machine or its disk is busy, and what is compared with a commit says little",
+            readable(figure.value)
+        ));
+    }
+    warnings
 }
 
 fn lines(figures: &[Measured]) -> String {
@@ -358,6 +379,20 @@ mod tests {
         assert!(!report.has_missed());
         assert!(!report.text().contains("MISSED") && !report.text().contains("reached"));
         assert!(!report.json().unwrap().contains("is_reached"));
+    }
+
+    #[test]
+    fn unsteady_syncs_are_warned_of() {
+        let warned = |value| {
+            let report = Report::new(
+                Settings::new(1, false),
+                report(false).hardware,
+                vec![Figure::new(UNSTEADINESS, value, "×")],
+                Vec::new(),
+            );
+            report.text().contains("syncs are unsteady")
+        };
+        assert!(!warned(1.5) && !warned(UNSTEADINESS_MAX) && warned(43.2));
     }
 
     #[test]

@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use crate::bench::Bench;
+use crate::depth::spans;
 use crate::error::Error;
 use crate::figure::{Figure, combine};
 use crate::guest::STEPS;
 use crate::in_process::World;
-use crate::sample::micros;
+use crate::sample::{Sample, micros};
 
 const STEPS_FULL: u32 = 1_000;
 /// Until the store's log has been filled once and is written over, as the bare database's is: a
@@ -30,16 +31,17 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Figure>, Error> {
     for _ in 0..ROUNDS {
         let run = one_run(&world, bench.load(STEPS_FULL))?;
         let bare_after = bench.bare().commits(bench.load(COMMITS_FULL))?;
-        let bare = bare_before.with(bare_after.clone()).mean();
-        rounds.push(run.figures(bare));
+        rounds.push(run.figures(&bare_before.with(bare_after.clone())));
         bare_before = bare_after;
     }
     Ok(combine(&rounds))
 }
 
+#[derive(Debug)]
 struct Run {
     steps: u32,
     took: Duration,
+    each: Sample,
     commits: u64,
 }
 
@@ -48,25 +50,49 @@ fn one_run(world: &World, steps: u32) -> Result<Run, Error> {
     let commits_before = world.counts().commits;
     let began = Instant::now();
     let run = world.start(STEPS, steps)?;
-    let took = world.until_completed(&[run])? - began;
+    let watch = world.watch(run);
+    world.until_completed(&[run])?;
+    let seen = world.seen(watch)?;
+    let spans = spans(&seen, steps);
+    let (Some(end), false) = (seen.last(), spans.is_empty()) else {
+        return Err(Error::unexpected("no change of the run was seen"));
+    };
     Ok(Run {
         steps,
-        took,
+        took: end.at - began,
+        each: Sample::new(spans.into_iter().map(|(_, span)| span).collect()),
         commits: world.counts().commits - commits_before,
     })
 }
 
 impl Run {
-    fn figures(&self, bare: Duration) -> Vec<Figure> {
+    fn figures(&self, bare: &Sample) -> Vec<Figure> {
         let per_step = self.took / self.steps;
-        let ratio = per_step.as_secs_f64() / bare.as_secs_f64();
         // The start costs one, which is no step's.
         let commits_a_step = (self.commits as f64 - 1.0) / f64::from(self.steps);
         vec![
             Figure::new("per step", micros(per_step), "µs"),
-            Figure::new("bare commit before and after, mean", micros(bare), "µs"),
-            Figure::new("per step, in bare commits", ratio, "×").at_most(1.3),
+            Figure::new(
+                "bare commit before and after, mean",
+                micros(bare.mean()),
+                "µs",
+            ),
+            Figure::new(
+                "per step, in bare commits",
+                ratio(per_step, bare.mean()),
+                "×",
+            )
+            .at_most(1.3),
+            Figure::new(
+                "the same by the medians",
+                ratio(self.each.median(), bare.median()),
+                "×",
+            ),
             Figure::new("commits a step", commits_a_step, "").at_most(COMMITS_A_STEP_MAX),
         ]
     }
+}
+
+fn ratio(of: Duration, to: Duration) -> f64 {
+    of.as_secs_f64() / to.as_secs_f64()
 }
