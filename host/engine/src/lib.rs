@@ -14,6 +14,11 @@
 //! Policy comes from `stepwell_core`, durability from `stepwell_store`, guests from
 //! `stepwell_sandbox`; this crate carries facts between them.
 
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")
+)]
+
 pub mod clock;
 mod components;
 mod config;

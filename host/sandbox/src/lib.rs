@@ -6,6 +6,11 @@
 //!   └── compiler, cache (code)                   └── trap, backtrace (how it ended)
 //! ```
 
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")
+)]
+
 mod backtrace;
 mod bindings;
 mod cache;
