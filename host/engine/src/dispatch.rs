@@ -22,8 +22,6 @@ const CLAIM_BATCH: usize = 256;
 
 /// How long to wait after a claim that failed.
 const CLAIM_AGAIN: Duration = Duration::from_secs(1);
-/// How long to wait before another look for a run that is overdue and was not claimed.
-const OVERDUE_AGAIN: Duration = Duration::from_millis(20);
 
 /// Starts driving a claimed run.
 pub(crate) fn drive(shared: &Arc<Shared>, claim: Claim) {
@@ -68,13 +66,15 @@ pub(crate) async fn dispatch(
     let mut strays = HashMap::new();
     loop {
         if work.look && shared.room() > 0 {
-            match claim(&shared).await {
+            lease::keep(&shared).await;
+            let now = shared.now();
+            match claim(&shared, now).await {
                 Ok(may_have_more) => {
                     work.look = may_have_more;
                     if !may_have_more {
-                        // Whatever falls due from now on is told of by `Change::Due`, which is still
-                        // queued.
-                        work.due = next_due(&shared).await;
+                        // Whatever comes to fall due from now on is told of by `Change::Due`, which is
+                        // still queued.
+                        work.due = next_due(&shared, now).await;
                     }
                 }
                 Err(error) => {
@@ -149,15 +149,14 @@ impl Work {
     }
 }
 
-/// Claims what is ready and there is room for. True if there may be more.
-async fn claim(shared: &Arc<Shared>) -> Result<bool, Error> {
-    lease::keep(shared).await;
+/// Claims what is ready by `now` and there is room for. True if there may be more.
+async fn claim(shared: &Arc<Shared>, now: Timestamp) -> Result<bool, Error> {
     let limit = shared.room().min(CLAIM_BATCH);
     let room = Room {
         runs: limit,
         suspects: shared.suspects.room(),
     };
-    let claims = shared.store.claim(shared.host, shared.now(), room).await?;
+    let claims = shared.store.claim(shared.host, now, room).await?;
     let count = claims.len();
     for claim in claims {
         drive(shared, claim);
@@ -199,17 +198,14 @@ async fn give_up_strays(shared: &Shared, before: &HashMap<RunId, Epoch>) -> Hash
     strays
 }
 
-async fn next_due(shared: &Shared) -> Option<Timestamp> {
-    match shared
-        .store
-        .due(Timestamp::EPOCH, Timestamp::from_ms(u64::MAX), 1)
-        .await
-    {
-        // One that is overdue was not claimed: a suspect that must wait its turn, or a lease that has
-        // run out. Asking at once would ask for ever.
-        Ok(due) => due
-            .first()
-            .map(|(at, _)| (*at).max(shared.now().after(OVERDUE_AGAIN))),
+/// When the next run falls due after the time by which runs were claimed. One that was due by then
+/// and was not claimed is a suspect, whose turn is told of, or the lease had run out, and the sweep
+/// looks again.
+async fn next_due(shared: &Shared, claimed_at: Timestamp) -> Option<Timestamp> {
+    let from = claimed_at.after(Duration::from_millis(1));
+    let until = Timestamp::from_ms(u64::MAX);
+    match shared.store.due(from, until, 1).await {
+        Ok(due) => due.first().map(|(at, _)| *at),
         Err(error) => {
             tracing::error!(%error, "the next due time was not read; the sweep looks again");
             None
