@@ -65,24 +65,9 @@ impl Judged<'_> {
     fn nothing_ends_twice(&self) -> Result<(), String> {
         let mut ends = BTreeMap::new();
         for entry in self.journal {
-            let is_end = match &entry.record {
-                Record::StepCompleted { .. }
-                | Record::StepFailed { .. }
-                | Record::Slept { .. }
-                | Record::EventTaken { .. }
-                | Record::TimedOut { .. }
-                | Record::TaskCompleted { .. }
-                | Record::TaskFailed { .. }
-                | Record::Published { .. }
-                | Record::Replied { .. } => true,
-                Record::Opened { .. }
-                | Record::Refused { .. }
-                | Record::AttemptStarted { .. }
-                | Record::AttemptEnded { .. }
-                | Record::BackoffOver { .. }
-                | Record::CancelDelivered { .. }
-                | Record::Ended(_) => false,
-            };
+            let record = &entry.record;
+            let is_immediate = matches!(record, Record::Published { .. } | Record::Replied { .. });
+            let is_end = record.is_work() || is_immediate;
             if let Some(operation) = entry.record.operation().filter(|_| is_end) {
                 *ends.entry(operation).or_insert(0) += 1;
             }

@@ -4,9 +4,10 @@
 //! when the whole machine stood still; so whoever is about to make a call that notices leases looks
 //! at the clock first, and no run is lost for a clock.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
 use std::time::Duration;
+
 use stepwell_core::id::HostId;
 use stepwell_store::{Error, Store};
 
@@ -45,10 +46,10 @@ impl Lease {
 }
 
 /// Renews the lease for as long as this host lives.
-pub(crate) async fn keep_renewing(shared: &Shared) {
+pub(crate) async fn keep_renewing(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(shared.lease.span / 4).await;
-        renew(shared).await;
+        renew(&shared).await;
     }
 }
 

@@ -24,6 +24,7 @@ mod components;
 mod config;
 mod dispatch;
 mod driver;
+mod key;
 mod lease;
 mod logs;
 pub mod register;
@@ -116,10 +117,7 @@ impl Engine {
                 changes,
                 Arc::clone(&stop),
             )),
-            tokio::spawn({
-                let shared = Arc::clone(&shared);
-                async move { lease::keep_renewing(&shared).await }
-            }),
+            tokio::spawn(lease::keep_renewing(Arc::clone(&shared))),
         ];
         let background = Background {
             stop,

@@ -5,6 +5,7 @@ use stepwell_core::id::{RunId, TenantName};
 use stepwell_core::payload::Payload;
 use stepwell_store::Message;
 
+use crate::key;
 use crate::shared::Shared;
 use crate::versions::Versions;
 
@@ -49,8 +50,6 @@ pub enum Error {
     Store(#[from] stepwell_store::Error),
 }
 
-const KEY_BYTES_MAX: usize = 256;
-
 /// The message that puts the event into the run's inbox; `None` if the tenant has no such run.
 pub(crate) async fn check(
     shared: &Shared,
@@ -64,7 +63,7 @@ pub(crate) async fn check(
         return Err(Error::PayloadTooLarge { found, max });
     }
     if let Some(key) = &send.delivery_key
-        && !(1..=KEY_BYTES_MAX).contains(&key.len())
+        && !key::fits(key)
     {
         return Err(Error::Key { found: key.len() });
     }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::dispatch;
 use crate::driver::input_digest;
+use crate::key;
 use crate::shared::Shared;
 use crate::versions::Versions;
 
@@ -104,8 +105,6 @@ pub enum Error {
     Store(#[from] stepwell_store::Error),
 }
 
-const KEY_BYTES_MAX: usize = 256;
-
 pub(crate) async fn start(
     shared: &Arc<Shared>,
     versions: &Versions,
@@ -124,7 +123,7 @@ pub(crate) async fn start(
         return Err(Error::InputTooLarge { found, max });
     }
     if let Some(key) = &idempotency_key
-        && !(1..=KEY_BYTES_MAX).contains(&key.len())
+        && !key::fits(key)
     {
         return Err(Error::Key { found: key.len() });
     }

@@ -23,6 +23,11 @@ impl Room {
     /// that is lost leaves many runs behind that had just been claimed.
     pub const SUSPECT_CLAIMS: u32 = 2;
 
+    /// Whether a run that was claimed so often in a row without progress is a suspect.
+    pub(crate) const fn suspects(claims_without_progress: u32) -> bool {
+        claims_without_progress >= Self::SUSPECT_CLAIMS
+    }
+
     /// For so many, whatever is suspected of them.
     pub const fn any(runs: usize) -> Self {
         Self {
@@ -73,6 +78,6 @@ pub struct Claim {
 impl Claim {
     /// Whether it may be what took its last hosts down.
     pub fn is_suspect(&self) -> bool {
-        self.claims_without_progress >= Room::SUSPECT_CLAIMS
+        Room::suspects(self.claims_without_progress)
     }
 }

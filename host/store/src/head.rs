@@ -126,7 +126,7 @@ impl Head {
 
     /// Whether it may be what took its last hosts down.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.claims_without_progress >= Room::SUSPECT_CLAIMS
+        Room::suspects(self.claims_without_progress)
     }
 
     fn is_ready(&self) -> bool {
@@ -192,8 +192,8 @@ impl Head {
         self.host = None;
     }
 
-    /// Takes the run from a host that is lost, or that cannot go on with it. What it waits for stays as it is; if the guest ran,
-    /// the run is ready at once.
+    /// Takes the run from a host that is lost, or that cannot go on with it. What it waits for stays
+    /// as it is; if the guest ran, the run is ready at once.
     pub(crate) fn orphan(&mut self, run: RunId, at: Timestamp) -> Option<Change> {
         self.touch(at);
         self.host = None;

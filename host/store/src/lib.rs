@@ -153,9 +153,10 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// Claims runs that are ready and not held: queued, due, or with something in the inbox that
     /// they wait for; also those of a host whose lease has run out by `now`. Not the paused, the
-    /// stuck or the finished. Oldest readiness first, as far as there is room, for suspects and in all. A host whose own lease has run out by `now`
-    /// claims nothing. A run whose rows are damaged keeps nobody from the others: it is stuck, or
-    /// left where it is if not even that can be written.
+    /// stuck or the finished. Oldest readiness first, as far as there is room, for suspects and in
+    /// all. A host whose own lease has run out by `now` claims nothing. A run whose rows are damaged
+    /// keeps nobody from the others: it is stuck, or left where it is if not even that can be
+    /// written.
     async fn claim(&self, host: HostId, now: Timestamp, room: Room) -> Result<Vec<Claim>, Error>;
 
     /// The runs that a host holds, and under which epoch. For that host, to find those that it does

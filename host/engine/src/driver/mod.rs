@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use stepwell_core::id::{Epoch, EventId, RunId, Sequence, TenantName};
 use stepwell_core::journal::{Ending, Record, RunFailure, StepOrigin};
 use stepwell_core::limits::Limits;
 use stepwell_core::payload::{Failure, Payload};
@@ -54,20 +55,16 @@ pub(crate) async fn drive(
     signals: Arc<Signals>,
     trial: Option<Trial>,
 ) {
-    let (run, tenant, epoch) = (claim.run, claim.tenant.clone(), claim.epoch);
-    let driving = drive_claimed(
-        Arc::clone(&shared),
-        claim.clone(),
-        Arc::clone(&signals),
-        trial,
-    );
+    let held = Held::of(&claim, claim.next);
+    let (run, tenant) = (held.run, &held.tenant);
+    let driving = drive_claimed(Arc::clone(&shared), claim, Arc::clone(&signals), trial);
     let driven = AssertUnwindSafe(driving).catch_unwind().await;
     match driven {
         Ok(Ok(())) => return,
         // Whoever has it now goes on with it.
         Ok(Err(Error::LeaseLost { .. })) => tracing::debug!(%run, %tenant, "the lease was lost"),
         Ok(Err(damaged @ Error::Damaged { .. })) => {
-            match stick(&shared, &signals, &claim, damaged.to_string()).await {
+            match stick(&shared, &signals, &held, damaged.to_string()).await {
                 Ok(()) => return,
                 Err(error) => tracing::error!(%run, %tenant, %error, "could not be set aside"),
             }
@@ -81,7 +78,7 @@ pub(crate) async fn drive(
     }
     // Also after a lost lease: an acknowledgement may have been lost before it. Whoever does not
     // hold the run changes nothing.
-    let abandon = || shared.store.abandon(run, epoch, shared.now());
+    let abandon = || shared.store.abandon(run, held.epoch, shared.now());
     if let Err(error) = reach(run, &signals, abandon).await {
         tracing::warn!(%run, %tenant, %error, "not given up; it is claimed anew when this host is gone");
     }
@@ -99,7 +96,8 @@ async fn drive_claimed(
             "claimed {CLAIMS_WITHOUT_PROGRESS_MAX} times in a row without progress; it may take its host down. \
              Look at its log, then resume or terminate it"
         );
-        return stick(&shared, &signals, &claim, reason).await;
+        let held = Held::of(&claim, claim.next);
+        return stick(&shared, &signals, &held, reason).await;
     }
     match component(&shared, &signals, &claim).await? {
         Ok(component) => {
@@ -107,7 +105,31 @@ async fn drive_claimed(
             state.trial = trial;
             drive_to_end(&Arc::new(Mutex::new(state))).await
         }
-        Err(reason) => stick(&shared, &signals, &claim, reason).await,
+        Err(reason) => {
+            let held = Held::of(&claim, claim.next);
+            stick(&shared, &signals, &held, reason).await
+        }
+    }
+}
+
+/// A run as this host holds it: what it needs to say that it does so no longer.
+#[derive(Debug)]
+struct Held {
+    run: RunId,
+    tenant: TenantName,
+    epoch: Epoch,
+    /// The length of the journal in the store.
+    next: Sequence,
+}
+
+impl Held {
+    fn of(claim: &Claim, next: Sequence) -> Self {
+        Self {
+            run: claim.run,
+            tenant: claim.tenant.clone(),
+            epoch: claim.epoch,
+            next,
+        }
     }
 }
 
@@ -115,21 +137,21 @@ async fn drive_claimed(
 async fn stick(
     shared: &Shared,
     signals: &Signals,
-    claim: &Claim,
+    held: &Held,
     reason: String,
 ) -> Result<(), Error> {
-    tracing::warn!(run = %claim.run, tenant = %claim.tenant, %reason, "stuck");
+    tracing::warn!(run = %held.run, tenant = %held.tenant, %reason, "stuck");
     let append = Append {
-        run: claim.run,
-        epoch: claim.epoch,
-        next: claim.next,
+        run: held.run,
+        epoch: held.epoch,
+        next: held.next,
         entries: Vec::new(),
-        inbox_seen: stepwell_core::id::EventId(0),
+        inbox_seen: EventId(0),
         cancel_seen: false,
         then: Then::Stick { reason },
         at: shared.now(),
     };
-    reach(claim.run, signals, || shared.store.append(append.clone())).await
+    reach(held.run, signals, || shared.store.append(append.clone())).await
 }
 
 /// How often the sandbox is asked to load a component before an operator is. Its faults (no memory,
@@ -392,7 +414,8 @@ async fn halted(state: &mut RunState) -> Result<Next, Error> {
                  Register the code that wrote it as a version of its own, or terminate the run",
                 claim.digest, claim.label
             );
-            stick(&state.shared, &state.signals, &state.stored_claim(), reason).await?;
+            let held = Held::of(claim, state.stored());
+            stick(&state.shared, &state.signals, &held, reason).await?;
             Ok(Next::Leave)
         }
         Some(Halt::LimitExceeded(cause)) => {

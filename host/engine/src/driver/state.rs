@@ -330,12 +330,9 @@ impl RunState {
         self.load(Vec::new());
     }
 
-    /// The claim with the journal's length as the store has it now.
-    pub(crate) fn stored_claim(&self) -> Claim {
-        Claim {
-            next: self.stored,
-            ..self.claim.clone()
-        }
+    /// The length of the journal in the store.
+    pub(crate) fn stored(&self) -> Sequence {
+        self.stored
     }
 
     /// The guest is to be told nothing more: the run is another host's, or was terminated.
